@@ -1,0 +1,3 @@
+//! The world around the engine: checker, exhaustive model, seeded schedules.
+//!
+//! Nothing here is part of the library that users get.

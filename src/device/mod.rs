@@ -1,0 +1,35 @@
+//! Devices: what carries messages, and perhaps matches them.
+//!
+//! A device is polled by its owner and tells its events to an [`EventSink`]; it takes commands in batches.
+//! It imports [`crate::ids`], [`crate::seam`] and [`crate::wire`] only: devices and engine never import each other.
+
+pub mod soft;
+
+use crate::seam::{Capabilities, Command, DeviceError, EventSink};
+
+/// What every device does.
+///
+/// All calls belong to the owner of the domain: one thread at a time (TM-CONTRACT 6.2).
+pub trait Device {
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Take commands, in order, and say how many were taken. Fewer than offered means: poll, then offer the rest
+    /// again. What was taken will be executed, at the latest after [`Self::flush`].
+    ///
+    /// # Errors
+    /// The device failed; nothing of the batch was taken.
+    fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError>;
+
+    /// Start everything that was taken (one doorbell for a batch).
+    ///
+    /// # Errors
+    /// The device failed.
+    fn flush(&mut self) -> Result<(), DeviceError>;
+
+    /// Tell at most `max` events, and say how many were told. No command may be submitted from within.
+    ///
+    /// # Errors
+    /// The device failed; events told before that stand.
+    fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError>;
+}

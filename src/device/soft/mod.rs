@@ -1,0 +1,1 @@
+//! The soft TM-SRQ: the executable description of a NIC that matches.

@@ -1,0 +1,19 @@
+//! Tag matching for message-passing runtimes.
+//!
+//! `tagmatch` keeps MPI's matching order exactly, hands posted receives to a NIC that can match (TM-SRQ,
+//! `ibv_post_srq_ops`), and matches the rest in software. Modules in the order in which data flows:
+//!
+//! * [`ids`] – names for things
+//! * [`seam`] – what passes between engine and devices, as plain data
+//! * [`wire`] – bytes and values
+//! * [`matching`] – posted and unexpected lists: the one order
+//! * [`offload`] – posted receives in NICs
+//! * [`device`] – what carries messages and perhaps matches them
+#![forbid(unsafe_code)]
+
+pub mod device;
+pub mod ids;
+pub mod matching;
+pub mod offload;
+pub mod seam;
+pub mod wire;

@@ -1,0 +1,1 @@
+//! Posted receives in NICs: mirror, life of an entry, phase, policy.

@@ -1,0 +1,360 @@
+//! What passes between the engine and its devices: plain data, below both.
+//!
+//! The engine answers an [`Event`] with an [`Answer`] on the spot where it can, and with a
+//! [`Command`] later where it cannot. Devices never see receives; the engine never sees memory:
+//! a [`Buffer`] is an address that only devices follow.
+//!
+//! Not here: who may say what when (that is `offload` and `engine`), and how a device does it.
+
+use crate::ids::{DeviceId, Ignore, MessageToken, PeerId, Tag, TagHandle, TransferId};
+
+/// What a device can do. Read once, when it joins an engine; it does not change afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Capabilities {
+    /// Entries of the matching list; 0: the device does not match, and every message arrives unmatched.
+    pub tags: u32,
+    /// List operations (ADD, DEL, SYNC) that may be outstanding: TM-CONTRACT 6.1. A slot is free again only
+    /// when the completion of a *signalled* operation at or behind it has been polled.
+    pub command_slots: u32,
+    /// Entries of the completion queue. Never overrun, since the engine counts.
+    pub completions: u32,
+    /// Buffers for unexpected messages that the device can hold. 0: the device keeps them itself, without
+    /// [`Command::Receive`]. A device with tags wants at least [`Self::UNEXPECTED_BUFFERS_MIN`].
+    pub unexpected_buffers: u32,
+    /// The longest payload, in bytes, that arrives eagerly. A tagged buffer shorter than this must not be
+    /// given to a device with tags (TM-CONTRACT 10).
+    pub eager_limit: u64,
+    /// The longest tagged buffer, in bytes, that the device takes.
+    pub buffer_length_max: u64,
+    /// Whether the device itself reads the data of a matched rendezvous (`IBV_TM_CAP_RC`).
+    pub rendezvous: bool,
+}
+
+impl Capabilities {
+    /// A TM-SRQ does not operate with fewer posted buffers (TM-CONTRACT 5).
+    pub const UNEXPECTED_BUFFERS_MIN: u32 = 33;
+
+    /// Whether the device matches.
+    #[must_use]
+    pub const fn is_matching(&self) -> bool {
+        self.tags > 0
+    }
+}
+
+/// A stretch of memory of the user's. Only a device follows the address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Buffer {
+    /// First byte.
+    pub address: u64,
+    /// Bytes.
+    pub length: u64,
+    /// How the device that will write there knows this memory (verbs: the lkey); 0 where none is needed.
+    pub key: u32,
+    /// 1: the stretch itself. More: `address` names a list of as many stretches in a table that the owner of
+    /// the devices keeps, and `length` is their sum.
+    pub segments: u32,
+}
+
+impl Buffer {
+    /// One stretch of memory without a key.
+    #[must_use]
+    pub const fn new(address: u64, length: u64) -> Self {
+        Self { address, length, key: 0, segments: 1 }
+    }
+
+    /// What is left behind the first `taken` bytes.
+    #[must_use]
+    pub const fn behind(self, taken: u64) -> Self {
+        let taken = if taken < self.length { taken } else { self.length };
+        Self { address: self.address.wrapping_add(taken), length: self.length - taken, ..self }
+    }
+
+    /// Whether the two share a byte.
+    #[must_use]
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        self.length > 0
+            && other.length > 0
+            && self.address < other.address.saturating_add(other.length)
+            && other.address < self.address.saturating_add(self.length)
+    }
+}
+
+/// Where the data of a rendezvous lies: the RVH (TM-CONTRACT 3), decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Remote {
+    /// Address in the sender's memory.
+    pub address: u64,
+    /// The sender's key for it.
+    pub key: u32,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// What is known of a message when it is matched.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Header {
+    /// The tag to match by.
+    pub tag: Tag,
+    /// Bytes of payload in the whole message.
+    pub length: u64,
+    /// The sender's word for the receiver (TMH `app_ctx`): operation id and flags.
+    pub app_ctx: u32,
+    /// Remote completion-queue data.
+    pub immediate: Option<u32>,
+    /// For a rendezvous: where the payload waits. `None`: the payload comes by itself.
+    pub remote: Option<Remote>,
+}
+
+/// A message that no device matched: its header is known, and the host must say where it goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Arrival {
+    /// The device's name for it, until it is accepted or discarded.
+    pub message: MessageToken,
+    /// Who sent it.
+    pub source: PeerId,
+    /// What it says.
+    pub header: Header,
+    /// The whole payload is here: an [`Answer::Accept`] places it before the device does anything else, and no
+    /// [`Event::Data`] follows. Otherwise the data is complete when [`Event::Data`] says so.
+    pub in_hand: bool,
+    /// The device counted this message as unexpected (every tagged one on a TM-SRQ; never on a device of 0 tags).
+    pub counted: bool,
+}
+
+/// How far a match made by a device has got.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MatchStage {
+    /// Payload placed, entry finished: CONSUMED_MSG.
+    Complete,
+    /// Entry consumed, payload to come: CONSUMED. [`Event::Data`] follows.
+    DataFollows,
+    /// `IBV_WC_TM_RNDV_INCOMPLETE`: the entry is consumed and the host must fetch the payload (TM-CONTRACT 9,
+    /// 0xB). The headers lie in the tagged buffer; the device has decoded them.
+    SoftwareRendezvous(Remote),
+}
+
+/// A device matched a message with an entry of its list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Match {
+    /// The entry.
+    pub handle: TagHandle,
+    /// Who sent the message (from the local QP).
+    pub source: PeerId,
+    /// The message's tag.
+    pub tag: Tag,
+    /// The sender's word (`ibv_wc_tm_info.priv`).
+    pub app_ctx: u32,
+    /// Bytes of payload. Meaningless in [`MatchStage::DataFollows`].
+    pub length: u64,
+    /// Remote completion-queue data, where this completion carries it.
+    pub immediate: Option<u32>,
+    /// What has happened.
+    pub stage: MatchStage,
+}
+
+/// What data belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DataTarget {
+    /// A message that the host accepted, or is holding.
+    Message(MessageToken),
+    /// An entry that a device matched.
+    Entry(TagHandle),
+    /// A read that the host asked for.
+    Read(TransferId),
+}
+
+/// Why data did not arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The sender or the path to it is gone.
+    #[error("the path to the sender was lost while its data was under way")]
+    PathLost,
+    /// The device failed.
+    #[error("the device failed while data was under way")]
+    DeviceFailed,
+    /// The device reported an error of its own.
+    #[error("the device reported work-completion status {status}, vendor error {vendor_error:#x}")]
+    Completion {
+        /// `ibv_wc_status`.
+        status: u32,
+        /// `vendor_err`.
+        vendor_error: u32,
+    },
+}
+
+/// The data of a message is complete, or will never be. Either way the device is done with its buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Data {
+    /// Whose data.
+    pub target: DataTarget,
+    /// Bytes that the message had; of these at most the buffer's length were written.
+    pub length: u64,
+    /// Remote completion-queue data, where this completion carries it.
+    pub immediate: Option<u32>,
+    /// Why not, if not.
+    pub error: Option<DataError>,
+}
+
+/// A list operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operation {
+    /// `IBV_WR_TAG_ADD`
+    Add(TagHandle),
+    /// `IBV_WR_TAG_DEL`
+    Del(TagHandle),
+    /// `IBV_WR_TAG_SYNC`
+    Sync,
+}
+
+/// A signalled list operation is complete.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct OperationDone {
+    /// Which.
+    pub operation: Operation,
+    /// False only for a DEL whose entry had been matched before (`IBV_WC_TM_ERR`).
+    pub success: bool,
+    /// The device's own count of unexpected messages, mod 2^16, when it ran the operation.
+    pub phase: u16,
+    /// `IBV_WC_TM_SYNC_REQ`: a hint with false positives (TM-CONTRACT 11.5); statistics only.
+    pub sync_requested: bool,
+}
+
+/// Why a device is of no more use.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The device broke the contract.
+    #[error("the device broke its contract: {0}")]
+    Contract(String),
+    /// The operating system or the driver refused.
+    #[error("{call} failed with errno {errno}")]
+    System {
+        /// What was called.
+        call: &'static str,
+        /// `errno`, positive.
+        errno: i32,
+    },
+    /// A work completion says that the whole device is broken (TM-CONTRACT 15.7).
+    #[error("fatal work completion: status {status}, vendor error {vendor_error:#x}, wr_id {wr_id:#x}")]
+    Completion {
+        /// `ibv_wc_status`.
+        status: u32,
+        /// `vendor_err`.
+        vendor_error: u32,
+        /// As the completion said; it may name nothing.
+        wr_id: u64,
+    },
+    /// The device is gone.
+    #[error("the device was removed")]
+    Removed,
+}
+
+/// What a device tells the engine.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Event {
+    /// A message that no device matched.
+    Arrived(Arrival),
+    /// A message that this device matched.
+    Matched(Match),
+    /// Data is complete.
+    Data(Data),
+    /// A signalled list operation is complete.
+    Operation(OperationDone),
+    /// A message without a tag used up an unexpected buffer (NO_TAG, FIN). It is the endpoint's business; the
+    /// engine only counts the buffer.
+    Untagged {
+        /// Who sent it.
+        source: PeerId,
+        /// The device's name for it.
+        message: MessageToken,
+        /// Bytes.
+        length: u64,
+    },
+    /// The device no longer touches the buffer of this entry. Comes for every entry, with or behind its last
+    /// completion; only now may the memory be given up.
+    Released(TagHandle),
+    /// Nothing more will come from this peer through this device; whatever had come before has been said. Data
+    /// that was under way has been answered by [`Event::Data`] with an error.
+    PathLost {
+        /// Which peer.
+        peer: PeerId,
+    },
+    /// The device is of no more use and touches no memory any more. Nothing follows.
+    DeviceFailed(DeviceError),
+}
+
+/// What becomes of a message that arrived unmatched.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// Write the payload there: at most `buffer.length` bytes, the rest is drained. A rendezvous is read, and
+    /// the sender told.
+    Accept(Buffer),
+    /// Keep it; a command will say more.
+    Hold,
+    /// Drop the payload; the sender of a rendezvous is told that it is done.
+    Discard,
+}
+
+/// What the engine tells a device. Commands to one device are executed in order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Command {
+    /// Put a receive into the matching list.
+    Add {
+        /// The engine's name for the entry.
+        handle: TagHandle,
+        /// Tag, with the ignored bits cleared (TM-CONTRACT A7).
+        tag: Tag,
+        /// What to ignore; verbs wants its complement.
+        ignore: Ignore,
+        /// Where the payload goes.
+        buffer: Buffer,
+        /// Unexpected messages decided, mod 2^16, to go with it (`IBV_OPS_TM_SYNC`).
+        unexpected_count: u16,
+        /// Ask for a completion.
+        signalled: bool,
+    },
+    /// Take a receive out of the matching list.
+    Del {
+        /// Which.
+        handle: TagHandle,
+        /// Ask for a completion; without one, success is assumed.
+        signalled: bool,
+    },
+    /// Report a count.
+    Sync {
+        /// Unexpected messages decided, mod 2^16.
+        unexpected_count: u16,
+        /// Ask for a completion.
+        signalled: bool,
+    },
+    /// Give the device so many more buffers for unexpected messages.
+    Receive {
+        /// How many.
+        buffers: u32,
+    },
+    /// What becomes of a message that was held.
+    Answer {
+        /// Which.
+        message: MessageToken,
+        /// Its answer; never [`Answer::Hold`].
+        answer: Answer,
+    },
+    /// Fetch the payload of a rendezvous that the device handed back, and tell the sender.
+    Read {
+        /// The engine's name for it.
+        transfer: TransferId,
+        /// Who holds the data.
+        peer: PeerId,
+        /// Where it lies there.
+        remote: Remote,
+        /// Where it goes here; at most `buffer.length` bytes.
+        buffer: Buffer,
+    },
+}
+
+/// The engine's ear: a device tells its events one by one, and places data by the answers.
+pub trait EventSink {
+    /// Take one event. The answer counts only for [`Event::Arrived`]; for others it is [`Answer::Hold`].
+    fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer;
+}

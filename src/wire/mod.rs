@@ -1,0 +1,1 @@
+//! Bytes and values: TMH, RVH, control messages. No state.
