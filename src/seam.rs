@@ -159,8 +159,8 @@ pub enum DataTarget {
     Message(MessageToken),
     /// An entry that a device matched.
     Entry(TagHandle),
-    /// A read that the host asked for.
-    Read(TransferId),
+    /// A read or a copy that the host asked for.
+    Transfer(TransferId),
 }
 
 /// Why data did not arrive.
@@ -350,6 +350,15 @@ pub enum Command {
         remote: Remote,
         /// Where it goes here; at most `buffer.length` bytes.
         buffer: Buffer,
+    },
+    /// Copy within the host's memory: from a bounce buffer to the user's. [`Event::Data`] answers.
+    Copy {
+        /// The engine's name for it.
+        transfer: TransferId,
+        /// From where, and how many bytes the message has.
+        from: Buffer,
+        /// To where; at most `to.length` bytes.
+        to: Buffer,
     },
 }
 
