@@ -272,7 +272,7 @@ impl Table {
         for number in 0..present {
             let mut line = self.lines.at(number);
             loop {
-                for cell in 0..CELLS as u32 {
+                for cell in (0u32..).take(CELLS) {
                     if line.occupied() & (0x80 << (8 * cell)) != 0 {
                         assert_eq!(self.line_of(line.fragment(cell)) as usize, number);
                         all.push((line.fragment(cell), line.slot(cell)));

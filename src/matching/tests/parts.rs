@@ -25,7 +25,7 @@ fn order_word_keeps_the_order_of_a_vector() {
             vector.remove(at);
         }
         assert_eq!(order.len() as usize, vector.len());
-        let places: Vec<u32> = (0..order.len()).map(|at| order.place(4 * at) as u32).collect();
+        let places: Vec<u32> = (0..order.len()).map(|at| order.place(4 * at)).collect();
         assert_eq!(places, vector);
     }
 }
