@@ -1,0 +1,5 @@
+//! Checks on the checkers.
+
+mod brute;
+mod random;
+mod world;
