@@ -44,6 +44,7 @@
 //!
 //! [`check`] runs the second, and the first where the second does not apply. Not here: who records histories.
 
+mod groups;
 mod history;
 pub mod monitor;
 pub mod order;

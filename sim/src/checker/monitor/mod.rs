@@ -13,16 +13,15 @@
 //!
 //! Not here: long queues; see [`order`](super::order).
 
-mod groups;
 mod mask;
 mod relation;
 
 use tagmatch::ids::PeerId;
 use tagmatch::matching::{Envelope, Pattern, Stay};
 
-use self::groups::Groups;
 use self::mask::Mask;
 use self::relation::{Arrival, Operation, Stage};
+use super::groups::Groups;
 use super::history::{MessageName, Observation, ReceiveName};
 use super::violation::{Fault, Name, Rule, Violation};
 use super::{Options, history};

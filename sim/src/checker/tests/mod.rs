@@ -3,3 +3,4 @@
 mod brute;
 mod random;
 mod world;
+mod written;
