@@ -7,12 +7,14 @@
 //!
 //! Not here: time. Whoever wants to know how long a replay takes measures around [`run`] or [`run_unchecked`].
 
+mod offload;
 mod software;
 pub mod synthetic;
 #[cfg(test)]
 mod tests;
 mod vectors;
 
+pub use offload::{Offload, Schedule, Settings};
 pub use software::{Lists, Software};
 pub use vectors::Vectors;
 
