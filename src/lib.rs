@@ -9,9 +9,11 @@
 //! * [`matching`] – posted and unexpected lists: the one order
 //! * [`offload`] – posted receives in NICs
 //! * [`device`] – what carries messages and perhaps matches them
+//! * [`domain`] – whose turn it is, and whose memory: threads and buffers around an engine and its devices
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod domain;
 pub mod ids;
 pub mod matching;
 pub mod offload;
