@@ -62,26 +62,32 @@ impl<M: Copy> UnexpectedList<M> {
         }
     }
 
-    /// Add a message at the end of the list. Budget: 30 instructions dense, 60 and 60 a live class indexed.
-    #[inline]
+    /// Add a message at the end of the list. Budget: 25 instructions dense, 60 and 60 a live class indexed.
+    #[inline(always)]
     pub(super) fn queue(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
-        if let Some((slot, sequence)) =
-            self.store.push_dense(|sequence| Message::new(message, value, sequence, DENSE))
-        {
-            return MessageId { index: slot, generation: low(sequence) };
+        match self.queue_dense(message, value) {
+            Some(id) => id,
+            None => self.queue_slow(message, value, groups),
         }
-        self.queue_slow(message, value, groups)
     }
 
+    #[inline(always)]
+    fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
+        let (slot, sequence, message) = self.store.next_dense()?;
+        (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, DENSE);
+        (message.sequence, message.value) = (sequence, value);
+        Some(MessageId { index: slot, generation: low(sequence) })
+    }
+
+    #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
         if self.store.make_room(|| Message::new(message, value, 0, DENSE))
-            && let Some((slot, sequence)) =
-                self.store.push_dense(|sequence| Message::new(message, value, sequence, DENSE))
+            && let Some(id) = self.queue_dense(message, value)
         {
-            return MessageId { index: slot, generation: low(sequence) };
+            return id;
         }
-        if self.store.order.len() != 0 {
+        if self.store.has_dense() {
             self.spill(groups);
         }
         let (slot, sequence) =
@@ -157,35 +163,59 @@ impl<M: Copy> UnexpectedList<M> {
     /// The earliest message that fits a pattern. Builds the pattern's class if many wait and it has none.
     #[inline]
     pub(super) fn first(&mut self, pattern: &Pattern, groups: &Groups) -> Option<MessageId> {
+        if self.store.older != 0
+            && let Some(id) = self.first_older(pattern, groups)
+        {
+            return Some(id);
+        }
+        let (dense, message) = self.store.find_current(fits(pattern, groups))?;
+        Some(message.id(dense.slot))
+    }
+
+    #[inline(never)]
+    fn first_older(&mut self, pattern: &Pattern, groups: &Groups) -> Option<MessageId> {
         if self.store.indexed != 0
             && let Some((slot, _)) = self.find_indexed(pattern, groups)
         {
-            return Some(MessageId { index: slot, generation: low(self.store.at(slot).sequence) });
+            return Some(self.store.at(slot).id(slot));
         }
-        let (_, slot) = self.find_dense(pattern, groups)?;
-        Some(MessageId { index: slot, generation: low(self.store.at(slot).sequence) })
+        let (dense, message) = self.store.find_old(fits(pattern, groups))?;
+        Some(message.id(dense.slot))
     }
 
     /// Take the earliest message that fits a pattern. Budget: 35 instructions for the first of a dense list and 10
     /// for each further one; indexed 70 and 35 for each further live class.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_first(
         &mut self,
         pattern: &Pattern,
         groups: &Groups,
     ) -> Option<(MessageId, Envelope, M)> {
+        if self.store.older != 0
+            && let Some(taken) = self.take_first_older(pattern, groups)
+        {
+            return Some(taken);
+        }
+        let (dense, message) = self.store.find_current(fits(pattern, groups))?;
+        let taken = message.taken(dense.slot);
+        self.store.remove_current(dense);
+        Some(taken)
+    }
+
+    #[inline(never)]
+    fn take_first_older(&mut self, pattern: &Pattern, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
         if self.store.indexed != 0
             && let Some(taken) = self.take_first_indexed(pattern, groups)
         {
             return Some(taken);
         }
-        let (position, slot) = self.find_dense(pattern, groups)?;
-        let taken = self.store.at(slot).taken(slot);
-        self.store.remove_dense(position, slot);
+        let (dense, message) = self.store.find_old(fits(pattern, groups))?;
+        let taken = message.taken(dense.slot);
+        self.store.remove_old(dense);
         Some(taken)
     }
 
-    #[inline(never)]
+    #[inline]
     fn take_first_indexed(&mut self, pattern: &Pattern, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
         let (slot, found) = self.find_indexed(pattern, groups)?;
         let message = self.store.at(slot);
@@ -193,21 +223,6 @@ impl<M: Copy> UnexpectedList<M> {
         self.store.matched_indexed(sequence);
         self.unindex(slot, found, groups);
         Some(taken)
-    }
-
-    #[inline]
-    fn find_dense(&self, pattern: &Pattern, groups: &Groups) -> Option<(u32, u32)> {
-        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
-        let (source, source_mask, group) = match pattern.source {
-            Source::Any => (0, 0, None),
-            Source::Peer(PeerId(peer)) => (peer, u32::MAX, None),
-            Source::Group(group) => (0, 0, Some(group)),
-        };
-        self.store.find_dense(|message| {
-            let tag = (tag ^ message.tag) & mask;
-            let source = (source ^ message.source) & source_mask;
-            tag | u64::from(source) == 0 && (group.is_none() || groups.of(message.source) == group)
-        })
     }
 
     #[inline]
@@ -330,7 +345,7 @@ impl<M: Copy> UnexpectedList<M> {
         let message = self.store.named(id.index, id.generation)?;
         let taken = (message.envelope(), message.value);
         if message.home == DENSE {
-            self.store.remove_dense_slot(id.index);
+            self.store.remove_dense(id.index);
         } else {
             self.unindex(id.index, None, groups);
         }
@@ -443,7 +458,28 @@ impl<M: Copy> UnexpectedList<M> {
     }
 }
 
+/// Whether a dense message fits a pattern. Budget: 7 instructions a message.
+#[inline(always)]
+fn fits<M>(pattern: &Pattern, groups: &Groups) -> impl Fn(&Message<M>) -> bool {
+    let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
+    let (source, source_mask, group) = match pattern.source {
+        Source::Any => (0, 0, None),
+        Source::Peer(PeerId(peer)) => (peer, u32::MAX, None),
+        Source::Group(group) => (0, 0, Some(group)),
+    };
+    move |message| {
+        let tag = (tag ^ message.tag) & mask;
+        let source = (source ^ message.source) & source_mask;
+        tag | u64::from(source) == 0 && (group.is_none() || groups.of(message.source) == group)
+    }
+}
+
 impl<M: Copy> Message<M> {
+    #[inline]
+    fn id(&self, slot: u32) -> MessageId {
+        MessageId { index: slot, generation: low(self.sequence) }
+    }
+
     #[inline]
     fn new(message: &Envelope, value: M, sequence: u64, home: u32) -> Self {
         let links = [Link::free(NO_SLOT); LINKS_WITHIN];
@@ -457,7 +493,7 @@ impl<M: Copy> Message<M> {
 
     #[inline]
     fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
-        (MessageId { index: slot, generation: low(self.sequence) }, self.envelope(), self.value)
+        (self.id(slot), self.envelope(), self.value)
     }
 
     /// Whether it has that key in the class of this mask and kind of source.
@@ -476,6 +512,11 @@ impl<M: Copy> Entry for Message<M> {
     #[inline]
     fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    #[inline]
+    fn retire(&mut self) {
+        self.sequence = 0;
     }
 
     #[inline]
