@@ -34,7 +34,7 @@ pub use naive::Naive;
 pub use pattern::{Envelope, Pattern};
 
 use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
-use class::Groups;
+use class::{Groups, Wanted};
 use hash::Hasher;
 use posted::PostedList;
 use unexpected::UnexpectedList;
@@ -82,9 +82,10 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-        match self.unexpected.take_first(&pattern, &self.groups) {
+        let wanted = Wanted::new(&pattern);
+        match self.unexpected.take_first(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
-            None => Posted::Queued(self.posted.queue(&pattern, stay, value)),
+            None => Posted::Queued(self.posted.queue(&wanted, stay, value)),
         }
     }
 
@@ -108,13 +109,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// class.
     #[inline]
     pub fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
-        self.unexpected.first(pattern, &self.groups)
+        self.unexpected.first(&Wanted::new(pattern), &self.groups)
     }
 
     /// Post a receive that no waiting message fits: [`Self::first_unexpected`] said so, or the caller took it.
     #[inline(always)]
     pub fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
-        self.posted.queue(&pattern, stay, value)
+        self.posted.queue(&Wanted::new(&pattern), stay, value)
     }
 
     /// Add a message that no posted receive fits: [`Self::first_posted`] said so.

@@ -28,6 +28,12 @@ impl Order {
         self.end
     }
 
+    /// The places as nibbles, the oldest lowest.
+    #[inline]
+    pub(super) const fn places(self) -> u64 {
+        self.nibbles
+    }
+
     /// The place at a position, which is four times its rank.
     #[inline]
     pub(super) const fn place(self, position: u32) -> u32 {

@@ -33,15 +33,15 @@ pub(super) struct Store<T> {
     order: Order,
     /// Four times what the current block can hold: zero while the list is not dense.
     limit: u32,
-    /// The current block's region.
-    region: u32,
+    /// The first slot of the current block's region.
+    base: u32,
     /// Entries that are not in the current block. While it is zero nothing else need be searched.
     pub(super) older: u32,
     /// The next entry's sequence number, from 1.
     next_sequence: u64,
     /// The block before.
     old_order: Order,
-    old_region: u32,
+    old_base: u32,
     /// How many entries are indexed.
     pub(super) indexed: u32,
     /// Matches of young indexed entries since the last match of an old one.
@@ -62,11 +62,11 @@ impl<T: Entry> Store<T> {
             low: None,
             order: Order::EMPTY,
             limit: 0,
-            region: 0,
+            base: 0,
             older: 0,
             next_sequence: 1,
             old_order: Order::EMPTY,
-            old_region: 1,
+            old_base: 0,
             indexed: 0,
             young_streak: 0,
             dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
@@ -146,13 +146,13 @@ impl<T: Entry> Store<T> {
     /// beside `fits`.
     #[inline(always)]
     pub(super) fn find_current(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        self.low.as_ref()?.find(self.order, self.region, fits)
+        self.low.as_ref()?.find(self.order, self.base, fits)
     }
 
     /// The same of the block before.
     #[inline]
     pub(super) fn find_old(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        self.low.as_ref()?.find(self.old_order, self.old_region, fits)
+        self.low.as_ref()?.find(self.old_order, self.old_base, fits)
     }
 
     /// Take out an entry of the current block. Budget: 13 instructions.
@@ -175,7 +175,7 @@ impl<T: Entry> Store<T> {
     /// Take out a dense entry.
     #[inline]
     pub(super) fn remove_dense(&mut self, slot: u32) {
-        if slot / PLACES == self.region {
+        if slot / PLACES == self.base / PLACES {
             self.remove_current(Dense { position: self.order.position(slot % PLACES), slot });
         } else {
             self.remove_old(Dense { position: self.old_order.position(slot % PLACES), slot });
@@ -193,7 +193,7 @@ impl<T: Entry> Store<T> {
         let place = self.order.append();
         let sequence = self.next_sequence;
         self.next_sequence = sequence + 1;
-        let slot = (self.region * PLACES) | place;
+        let slot = self.base | place;
         Some((slot, sequence, low.at_mut(slot)))
     }
 
@@ -206,14 +206,14 @@ impl<T: Entry> Store<T> {
         if self.low.is_none() {
             let mut filler = filler();
             filler.retire();
-            self.low = Some(Box::new(Low([filler; LOW_SLOTS as usize])));
+            self.low = Some(Box::new(Low([[filler; PLACES as usize]; REGIONS as usize])));
         }
         if self.limit != 0 {
             if self.old_order.len() != 0 {
                 return false;
             }
             self.older += self.order.len();
-            (self.old_order, self.old_region) = (self.order, self.region);
+            (self.old_order, self.old_base) = (self.order, self.base);
             self.order = Order::EMPTY;
         }
         self.enter_dense()
@@ -221,16 +221,16 @@ impl<T: Entry> Store<T> {
 
     /// The list stops being dense: its dense entries' slots, oldest first. They count as indexed from now on.
     pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
-        let blocks = [(self.old_order, self.old_region), (self.order, self.region)];
-        for (order, region) in blocks {
+        let blocks = [(self.old_order, self.old_base), (self.order, self.base)];
+        for (order, base) in blocks {
             self.indexed += order.len();
-            self.pinned[(region % REGIONS) as usize] += order.len();
+            self.pinned[(base / PLACES % REGIONS) as usize] += order.len();
         }
         self.older = self.indexed;
         (self.old_order, self.order) = (Order::EMPTY, Order::EMPTY);
         (self.limit, self.young_streak) = (0, 0);
-        blocks.into_iter().flat_map(|(order, region)| {
-            (0..order.end()).step_by(4).map(move |position| region * PLACES + order.place(position))
+        blocks.into_iter().flat_map(|(order, base)| {
+            (0..order.end()).step_by(4).map(move |position| base | order.place(position))
         })
     }
 
@@ -298,7 +298,7 @@ impl<T: Entry> Store<T> {
 
     /// Call with each occupied slot, dense or indexed, in slot order.
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
-        let low = self.low.iter().flat_map(|low| low.0.iter()).zip(0..);
+        let low = self.low.iter().flat_map(|low| low.0.as_flattened()).zip(0..);
         let used = self.unused_slot - CHUNK_SLOTS;
         let high = (0..self.chunks.len() / CHUNK).flat_map(|number| self.chunks.chunk(number));
         for (entry, slot) in low.chain(high.zip(CHUNK_SLOTS..).take(used as usize)) {
@@ -328,10 +328,11 @@ impl<T: Entry> Store<T> {
             return false;
         }
         let is_free = |region: &u32| {
-            self.pinned[*region as usize] == 0 && (self.old_order.len() == 0 || *region != self.old_region)
+            self.pinned[*region as usize] == 0
+                && (self.old_order.len() == 0 || *region != self.old_base / PLACES)
         };
         let Some(region) = (0..REGIONS).find(is_free) else { return false };
-        (self.region, self.limit) = (region, 4 * self.dense_limit);
+        (self.base, self.limit) = (region * PLACES, 4 * self.dense_limit);
         true
     }
 
@@ -353,9 +354,9 @@ impl<T: Entry> Store<T> {
         assert_eq!(indexed, self.indexed);
         assert!(newest_indexed < oldest_dense);
         let mut last = 0;
-        for (order, region) in [(self.old_order, self.old_region), (self.order, self.region)] {
+        for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
             for position in (0..order.end()).step_by(4) {
-                let entry = self.at(region * PLACES + order.place(position));
+                let entry = self.at(base | order.place(position));
                 assert!(is_dense_entry(entry) && entry.sequence() > last);
                 last = entry.sequence();
             }
@@ -387,27 +388,30 @@ pub(super) struct Dense {
 /// The regions: slots that can be dense.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Low<T>([T; LOW_SLOTS as usize]);
+struct Low<T>([[T; PLACES as usize]; REGIONS as usize]);
 
 impl<T> Low<T> {
     #[inline]
     fn at(&self, slot: u32) -> &T {
-        &self.0[(slot % LOW_SLOTS) as usize]
+        &self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
     }
 
     #[inline]
     fn at_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.0[(slot % LOW_SLOTS) as usize]
+        &mut self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
     }
 
     #[inline(always)]
-    fn find(&self, order: Order, region: u32, mut fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+    fn find(&self, order: Order, base: u32, mut fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+        let region = &self.0[(base / PLACES % REGIONS) as usize];
+        let mut places = order.places();
         let mut position = 0;
         while position < order.end() {
-            let slot = (region * PLACES) | order.place(position);
-            let entry = self.at(slot);
+            let place = places & 15;
+            places >>= 4;
+            let entry = &region[place as usize];
             if fits(entry) {
-                return Some((Dense { position, slot }, entry));
+                return Some((Dense { position, slot: base | place as u32 }, entry));
             }
             position += 4;
         }
