@@ -8,12 +8,25 @@
 //! * [`wire`] – bytes and values
 //! * [`matching`] – posted and unexpected lists: the one order
 //! * [`offload`] – posted receives in NICs
+//! * [`engine`] – the three joined
 //! * [`device`] – what carries messages and perhaps matches them
+//! * [`domain`] – whose turn it is, and whose memory: threads and buffers around an engine and its devices
+#![cfg_attr(feature = "traces", doc = "* [`traces`] – what real MPI programs asked for, recorded")]
+#![cfg_attr(
+    feature = "traces",
+    doc = "* [`replay`] – a trace over anything that matches, every expected result checked"
+)]
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod domain;
+pub mod engine;
 pub mod ids;
 pub mod matching;
 pub mod offload;
+#[cfg(feature = "traces")]
+pub mod replay;
 pub mod seam;
+#[cfg(feature = "traces")]
+pub mod traces;
 pub mod wire;

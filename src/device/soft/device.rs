@@ -165,6 +165,7 @@ impl<M: Memory> Device for SoftDevice<M> {
             unexpected_buffers: if config.tags == 0 { 0 } else { config.unexpected_buffers },
             eager_limit: config.eager_limit,
             buffer_length_max: config.buffer_length_max,
+            registration: false,
             rendezvous: config.rendezvous && config.tags > 0,
         }
     }

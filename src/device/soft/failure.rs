@@ -29,6 +29,17 @@ impl<M: Memory> SoftDevice<M> {
         for read in lost {
             self.lose_read(&read);
         }
+        let at_sender: Vec<_> = self
+            .held
+            .iter()
+            .filter(|(_, held)| {
+                held.source == id && held.payload == Payload::Remote && held.fate == Fate::Undecided
+            })
+            .map(|(place, _)| MessageToken(place as u64))
+            .collect();
+        for token in at_sender {
+            self.lose_held(token);
+        }
         self.complete(Output::Told(Event::PathLost { peer: id }));
     }
 

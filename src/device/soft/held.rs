@@ -3,7 +3,7 @@
 //! Tokens are the smallest free numbers, so that equal states of a model have equal names.
 
 use super::message::SoftMessage;
-use crate::ids::{MessageToken, PeerId};
+use crate::ids::{MessageToken, PeerId, TransferId};
 use crate::seam::{Buffer, DataError};
 
 /// The table of kept messages.
@@ -79,7 +79,7 @@ pub(crate) enum Payload {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Fate {
     Undecided,
-    Accepted(Buffer),
+    Accepted { buffer: Buffer, transfer: Option<TransferId> },
     Discarded,
 }
 

@@ -159,13 +159,19 @@ impl<M: Memory> SoftDevice<M> {
         let source = held.source;
         match answer {
             Answer::Hold => return true,
-            Answer::Accept(buffer) => {
-                held.fate = Fate::Accepted(buffer);
+            Answer::Accept { buffer, transfer } => {
+                held.fate = Fate::Accepted { buffer, transfer };
                 match held.payload {
                     Payload::Here => {
                         held.payload = Payload::Gone;
                         let message = held.message.clone();
+                        if transfer.is_some() {
+                            held.telling = Telling::Queued;
+                        }
                         self.place(buffer, &message);
+                        if transfer.is_some() {
+                            self.write(Output::Data(token));
+                        }
                     }
                     Payload::Remote if self.peers.is_lost(source) => self.lose_held(token),
                     Payload::Remote => self.begin_read(token, buffer),
@@ -197,19 +203,21 @@ impl<M: Memory> SoftDevice<M> {
     /// All packets of a held message have come, or its read is done.
     pub(crate) fn host_data_arrived(&mut self, token: MessageToken) {
         let Some(held) = self.held.find(token) else { return };
-        let (fate, was_coming) = (held.fate, held.payload == Payload::Coming);
-        held.payload = if fate == Fate::Undecided { Payload::Here } else { Payload::Gone };
-        held.telling = if fate == Fate::Discarded { Telling::Nothing } else { Telling::Queued };
+        let was_coming = held.payload == Payload::Coming;
         let message = held.message.clone();
-        if let Fate::Accepted(buffer) = fate
-            && was_coming
-        {
-            self.place(buffer, &message);
-        }
-        if fate == Fate::Discarded {
-            self.held.forget_if_done(token);
-        } else {
-            self.write(Output::Data(token));
+        match held.fate {
+            Fate::Undecided => (held.payload, held.telling) = (Payload::Here, Telling::Nothing),
+            Fate::Discarded => {
+                (held.payload, held.telling) = (Payload::Gone, Telling::Nothing);
+                self.held.forget_if_done(token);
+            }
+            Fate::Accepted { buffer, .. } => {
+                (held.payload, held.telling) = (Payload::Gone, Telling::Queued);
+                if was_coming {
+                    self.place(buffer, &message);
+                }
+                self.write(Output::Data(token));
+            }
         }
     }
 
@@ -374,18 +382,21 @@ impl<M: Memory> SoftDevice<M> {
     fn tell_data(&mut self, token: MessageToken) {
         let Some(held) = self.held.find(token) else { return };
         held.telling = Telling::Nothing;
-        if held.fate != Fate::Discarded {
-            let error = match held.payload {
-                Payload::Lost(error) => Some(error),
-                Payload::Here | Payload::Coming | Payload::Remote | Payload::Reading | Payload::Gone => None,
-            };
-            self.pending.push_back(Event::Data(Data {
-                target: DataTarget::Message(token),
-                length: held.message.payload_length(),
-                immediate: held.message.immediate,
-                error,
-            }));
+        let error = match held.payload {
+            Payload::Lost(error) => Some(error),
+            Payload::Here | Payload::Coming | Payload::Remote | Payload::Reading | Payload::Gone => None,
+        };
+        let target = match held.fate {
+            Fate::Accepted { transfer, .. } => transfer.map(DataTarget::Transfer),
+            // The host is told only of what it will not get, and forgets it.
+            Fate::Undecided => error.map(|_| DataTarget::Message(token)),
+            Fate::Discarded => None,
+        };
+        if held.fate == Fate::Undecided && error.is_some() {
+            held.fate = Fate::Discarded;
         }
+        let (length, immediate) = (held.message.payload_length(), held.message.immediate);
+        self.pending.extend(target.map(|target| Event::Data(Data { target, length, immediate, error })));
         self.held.forget_if_done(token);
     }
 
