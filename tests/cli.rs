@@ -1,4 +1,5 @@
 //! The command line as a person or a script meets it: output, complaints and exit codes.
+#![allow(clippy::panic, reason = "helpers of tests are outside test functions")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
