@@ -8,6 +8,7 @@
 //! * [`wire`] – bytes and values
 //! * [`matching`] – posted and unexpected lists: the one order
 //! * [`offload`] – posted receives in NICs
+//! * [`engine`] – the three joined
 //! * [`device`] – what carries messages and perhaps matches them
 #![cfg_attr(feature = "traces", doc = "* [`traces`] – what real MPI programs asked for, recorded")]
 #![cfg_attr(
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod engine;
 pub mod ids;
 pub mod matching;
 pub mod offload;
