@@ -11,10 +11,8 @@ mod software;
 pub mod synthetic;
 #[cfg(test)]
 mod tests;
-mod vectors;
 
 pub use software::{Lists, Software};
-pub use vectors::Vectors;
 
 use crate::matching::{Envelope, Pattern};
 use crate::traces::{Event, MessageNumber, Outcome, PeekNumber, ReceiveNumber, Step, Trace};

@@ -2,7 +2,7 @@
 
 use super::{Fault, Target};
 use crate::ids::{MessageId, ReceiveId};
-use crate::matching::{Arrived, Envelope, Pattern, Posted};
+use crate::matching::{Arrived, Envelope, Matcher, Naive, Pattern, Posted, Stay};
 use crate::traces::{Counts, MessageNumber, PeekNumber, ReceiveNumber};
 
 /// The posted and the unexpected list: what a software matcher does, with the trace's numbers as values.
@@ -18,6 +18,38 @@ pub trait Lists {
     /// Take a receive off the posted list. False: it is not there.
     fn remove_receive(&mut self, receive: ReceiveId) -> bool;
 }
+
+macro_rules! lists {
+    ($($lists:ident),*) => {
+        $(impl Lists for $lists<ReceiveNumber, MessageNumber> {
+            #[inline]
+            fn post(&mut self, pattern: &Pattern, receive: ReceiveNumber) -> Posted<MessageNumber> {
+                self.post(*pattern, Stay::Once, receive)
+            }
+
+            #[inline]
+            fn arrive(&mut self, envelope: &Envelope, message: MessageNumber) -> Arrived<ReceiveNumber> {
+                self.arrive(*envelope, message)
+            }
+
+            #[inline]
+            fn peek(&mut self, pattern: &Pattern) -> Option<(MessageId, MessageNumber)> {
+                let id = self.first_unexpected(pattern)?;
+                self.unexpected(id).map(|(_, message)| (id, *message))
+            }
+
+            fn remove_message(&mut self, message: MessageId) -> bool {
+                self.take_unexpected(message).is_some()
+            }
+
+            fn remove_receive(&mut self, receive: ReceiveId) -> bool {
+                self.take_posted(receive).is_some()
+            }
+        })*
+    };
+}
+
+lists!(Naive, Matcher);
 
 /// A [`Target`] over lists in software. It adds what the lists do not keep: the names of posted receives and the
 /// messages that peeks bound.

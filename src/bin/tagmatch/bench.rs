@@ -9,8 +9,9 @@ use crate::output::{complain, progress, write, write_json};
 use crate::table::{Table, nanoseconds, or_dash};
 use crate::{BenchArguments, End};
 use serde::Serialize;
+use tagmatch::matching::{Config, Matcher, Naive};
 use tagmatch::replay::synthetic::{List, Masks, Mix, Order};
-use tagmatch::replay::{self, Software, Target, Vectors};
+use tagmatch::replay::{self, Software, Target};
 use tagmatch::traces::{Bundled, Trace, bundled};
 
 /// All that was measured, as it goes out as JSON.
@@ -97,13 +98,15 @@ impl Subject {
             Self::Recorded(bundled) => (bundled.read().map_err(|error| error.to_string())?, "recorded"),
             Self::MadeUp(mix) => {
                 let mut trace = mix.trace(EVENTS_MIN, seed);
-                let mut oracle = Software::new(Vectors::default(), trace.counts());
+                let mut oracle = Software::new(Naive::new(), trace.counts());
                 replay::record(&mut trace, &mut oracle).map_err(|fault| fault.to_string())?;
                 (trace, "made up")
             }
         };
         let mut row = Row { name: self.name(), kind, events: trace.steps.len(), results: Vec::new() };
-        row.over("naive", &trace, counter, || Software::new(Vectors::default(), trace.counts()))?;
+        let config = Config { hash_seed: seed, ..Config::default() };
+        row.over("naive", &trace, counter, || Software::new(Naive::new(), trace.counts()))?;
+        row.over("matcher", &trace, counter, || Software::new(Matcher::new(config), trace.counts()))?;
         Ok(row)
     }
 }

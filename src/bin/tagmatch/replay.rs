@@ -8,7 +8,8 @@ use crate::output::{complain, progress, write, write_json};
 use crate::table::{Table, nanoseconds, or_dash};
 use crate::{Device, End, ReplayArguments};
 use serde::Serialize;
-use tagmatch::replay::{self, Report, Software, Target, Vectors};
+use tagmatch::matching::{Config, Matcher, Naive};
+use tagmatch::replay::{self, Report, Software, Target};
 use tagmatch::traces::Trace;
 use tagmatch::traces::layout::Layout;
 
@@ -128,7 +129,9 @@ fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter)
         software: Vec::new(),
         offload: None,
     };
-    row.over("naive", trace, counter, || Software::new(Vectors::default(), trace.counts()));
+    let config = Config { hash_seed: arguments.seed, ..Config::default() };
+    row.over("naive", trace, counter, || Software::new(Naive::new(), trace.counts()));
+    row.over("matcher", trace, counter, || Software::new(Matcher::new(config), trace.counts()));
     if arguments.device == Device::Soft {
         let settings = offload::Settings { tags: arguments.tags, seed: arguments.seed };
         if let Some(offloaded) = offload::replay(trace, settings, counter) {

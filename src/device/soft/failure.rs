@@ -32,7 +32,9 @@ impl<M: Memory> SoftDevice<M> {
         let at_sender: Vec<_> = self
             .held
             .iter()
-            .filter(|(_, held)| held.source == id && held.payload == Payload::Remote && held.fate == Fate::Undecided)
+            .filter(|(_, held)| {
+                held.source == id && held.payload == Payload::Remote && held.fate == Fate::Undecided
+            })
             .map(|(place, _)| MessageToken(place as u64))
             .collect();
         for token in at_sender {
