@@ -72,6 +72,12 @@ pub trait Target {
     /// The target is broken.
     fn cancel(&mut self, receive: ReceiveNumber) -> Result<bool, Fault>;
 
+    /// Forget everything, and be ready for another trace. Memory is kept, so that what follows runs warm.
+    ///
+    /// # Errors
+    /// The target is broken.
+    fn reset(&mut self) -> Result<(), Fault>;
+
     /// Nothing more comes: the target finishes what is under way.
     ///
     /// # Errors

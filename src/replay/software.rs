@@ -17,6 +17,8 @@ pub trait Lists {
     fn remove_message(&mut self, message: MessageId) -> bool;
     /// Take a receive off the posted list. False: it is not there.
     fn remove_receive(&mut self, receive: ReceiveId) -> bool;
+    /// Take everything off both lists.
+    fn clear(&mut self);
 }
 
 macro_rules! lists {
@@ -44,6 +46,15 @@ macro_rules! lists {
 
             fn remove_receive(&mut self, receive: ReceiveId) -> bool {
                 self.take_posted(receive).is_some()
+            }
+
+            fn clear(&mut self) {
+                for receive in self.posted_ids() {
+                    self.take_posted(receive);
+                }
+                for message in self.unexpected_ids() {
+                    self.take_unexpected(message);
+                }
             }
         })*
     };
@@ -135,6 +146,13 @@ impl<L: Lists> Target for Software<L> {
     fn cancel(&mut self, receive: ReceiveNumber) -> Result<bool, Fault> {
         let id = self.receives.get_mut(receive.0 as usize).and_then(Option::take);
         Ok(id.is_some_and(|id| self.lists.remove_receive(id)))
+    }
+
+    fn reset(&mut self) -> Result<(), Fault> {
+        self.lists.clear();
+        self.receives.fill(None);
+        self.bound.fill(None);
+        Ok(())
     }
 }
 

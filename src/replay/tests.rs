@@ -3,7 +3,7 @@
 use super::*;
 use crate::matching::{Config, Matcher, Naive};
 use crate::traces::layout::{self, Layout};
-use crate::traces::{Bundled, bundled};
+use crate::traces::{Bundled, Counts, bundled};
 
 fn read(bundle: &Bundled) -> Trace {
     bundle.read().unwrap_or_else(|error| panic!("{error}"))
@@ -126,6 +126,9 @@ impl Target for Breaks {
     fn cancel(&mut self, _: ReceiveNumber) -> Result<bool, Fault> {
         Ok(true)
     }
+    fn reset(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
 #[test]
@@ -171,4 +174,21 @@ fn made_up_traces_match_everything_and_depend_on_the_seed_alone() {
     }
     let mix = Mix { list: List::Posted, depth: 64, order: Order::Random, masks: Masks::Full };
     assert_ne!(mix.trace(1000, 7), mix.trace(1000, 8));
+}
+
+#[test]
+fn a_target_that_was_reset_replays_as_a_fresh_one() {
+    let named = |name: &str| bundled().iter().find(|bundle| bundle.name.starts_with(name)).map(read);
+    // The first of them ends with open receives, and has claims.
+    let traces: Vec<_> =
+        ["masterworker", "deepposted", "masterworker"].into_iter().filter_map(named).collect();
+    assert_eq!(traces.len(), 3);
+    let mut matcher = Software::new(Matcher::new(Config::default()), Counts::default());
+    let mut naive = Software::new(Naive::new(), Counts::default());
+    for trace in &traces {
+        for target in [&mut matcher as &mut dyn Target, &mut naive] {
+            assert!(run(trace, target).is_exact(), "{}", trace.name);
+            assert_eq!(target.reset(), Ok(()));
+        }
+    }
 }

@@ -105,26 +105,27 @@ impl Subject {
         };
         let mut row = Row { name: self.name(), kind, events: trace.steps.len(), results: Vec::new() };
         let config = Config { hash_seed: seed, ..Config::default() };
-        row.over("naive", &trace, counter, || Software::new(Naive::new(), trace.counts()))?;
-        row.over("matcher", &trace, counter, || Software::new(Matcher::new(config), trace.counts()))?;
+        row.over("naive", &trace, counter, Software::new(Naive::new(), trace.counts()))?;
+        row.over("matcher", &trace, counter, Software::new(Matcher::new(config), trace.counts()))?;
         Ok(row)
     }
 }
 
 impl Row {
     /// Measure one matcher, once its results are found right.
-    fn over<T: Target>(
+    fn over(
         &mut self,
         matcher: &'static str,
         trace: &Trace,
         counter: &mut Counter,
-        mut make: impl FnMut() -> T,
+        mut target: impl Target,
     ) -> Result<(), String> {
-        let report = replay::run(trace, &mut make());
+        let report = replay::run(trace, &mut target);
         if let Some(first) = report.first.first() {
             return Err(format!("{matcher}: {first}; nothing is measured that is not right"));
         }
-        let cost = measure::cost(trace, counter, make).map_err(|fault| format!("{matcher}: {fault}"))?;
+        let cost =
+            measure::cost(trace, counter, &mut target).map_err(|fault| format!("{matcher}: {fault}"))?;
         self.results.push(Measured {
             matcher,
             is_model: false,

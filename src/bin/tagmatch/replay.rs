@@ -130,8 +130,8 @@ fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter)
         offload: None,
     };
     let config = Config { hash_seed: arguments.seed, ..Config::default() };
-    row.over("naive", trace, counter, || Software::new(Naive::new(), trace.counts()));
-    row.over("matcher", trace, counter, || Software::new(Matcher::new(config), trace.counts()));
+    row.over("naive", trace, counter, Software::new(Naive::new(), trace.counts()));
+    row.over("matcher", trace, counter, Software::new(Matcher::new(config), trace.counts()));
     if arguments.device == Device::Soft {
         let settings = offload::Settings { tags: arguments.tags, seed: arguments.seed };
         if let Some(offloaded) = offload::replay(trace, settings, counter) {
@@ -145,15 +145,9 @@ fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter)
 
 impl Row {
     /// Replay over one software matcher: checked, then measured.
-    fn over<T: Target>(
-        &mut self,
-        matcher: &'static str,
-        trace: &Trace,
-        counter: &mut Counter,
-        mut make: impl FnMut() -> T,
-    ) {
-        let report = replay::run(trace, &mut make());
-        let cost = measure::cost(trace, counter, make).ok();
+    fn over(&mut self, matcher: &'static str, trace: &Trace, counter: &mut Counter, mut target: impl Target) {
+        let report = replay::run(trace, &mut target);
+        let cost = measure::cost(trace, counter, &mut target).ok();
         self.checked += report.checked;
         self.disagreements += report.disagreements + u64::from(report.fault.is_some());
         self.software.push(Matched {
