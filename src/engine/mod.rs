@@ -286,6 +286,13 @@ impl Engine {
         self.offload.listed(device)
     }
 
+    /// The context of the posted receive that a device's entry stands for.
+    #[must_use]
+    pub fn context_of(&self, device: DeviceId, handle: crate::ids::TagHandle) -> Option<u64> {
+        let id = self.offload.receive_of(device, handle)?;
+        self.matcher.posted(id).map(|(_, slot)| slot.context)
+    }
+
     /// Whether commands or completions wait for the owner.
     #[must_use]
     pub fn is_busy(&self) -> bool {

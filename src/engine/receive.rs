@@ -5,7 +5,7 @@ use crate::matching::{Envelope, Pattern, Posted, Stay};
 use crate::offload::Clause;
 use crate::seam::{Answer, Buffer, Command};
 
-use super::completion::{Completion, End};
+use super::completion::{Completion, End, Received};
 use super::transfer::{Held, Multi, Transfer};
 use super::waiting::Message;
 use super::{Engine, NONE, Slot, index32};
@@ -41,8 +41,9 @@ pub enum Kind {
 pub enum Posting {
     /// It is posted.
     Queued(ReceiveId),
-    /// It took an unexpected message; its completion follows when the data is there.
-    Matched,
+    /// It took this unexpected message; its completion follows when the data is there. A multi-receive buffer that
+    /// was used up by several tells of the last one.
+    Matched(Received),
 }
 
 /// What became of a cancel.
@@ -93,8 +94,7 @@ impl Engine {
                 Posting::Queued(id)
             }
             Posted::Matched { envelope, value, .. } => {
-                self.accept_held(envelope, &value, &slot, None);
-                Posting::Matched
+                Posting::Matched(self.accept_held(envelope, &value, &slot, None))
             }
         }
     }
@@ -120,10 +120,10 @@ impl Engine {
             Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: index32(multi) };
         while let Some(message) = self.matcher.first_unexpected(&receive.pattern) {
             let Some((envelope, held)) = self.matcher.take_unexpected(message) else { break };
-            self.accept_held(envelope, &held, &slot, None);
+            let message = self.accept_held(envelope, &held, &slot, None);
             if self.multis.get(multi).is_none_or(|multi| multi.closed) {
                 self.settle_multi(index32(multi));
-                return Posting::Matched;
+                return Posting::Matched(message);
             }
         }
         let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, slot);
@@ -231,7 +231,7 @@ impl Engine {
         held: &Held,
         slot: &Slot,
         receive: Option<ReceiveId>,
-    ) {
+    ) -> Received {
         let buffer = self.piece(slot, held.length);
         let message = held.received(envelope.tag, envelope.source, &buffer);
         let transfer = self.transfers.insert(Transfer {
@@ -245,6 +245,7 @@ impl Engine {
         });
         let answer = Answer::Accept { buffer, transfer: Some(transfer) };
         self.offload.push(held.device, Command::Answer { message: held.token, answer });
+        message
     }
 
     /// Where a message goes: the buffer, or the next piece of a multi-receive buffer.

@@ -222,6 +222,12 @@ impl Offload {
         self.nics.get(device.0 as usize).map_or((0, 0), Nic::entries)
     }
 
+    /// The receive that an entry stands for.
+    pub(crate) fn receive_of(&self, device: DeviceId, handle: crate::ids::TagHandle) -> Option<ReceiveId> {
+        let index = self.mirror.find(device, handle)?;
+        self.mirror.record(index).map(|record| record.receive)
+    }
+
     /// Receives in a device's list, oldest first: what the mirror says.
     pub(crate) fn listed(&self, device: DeviceId) -> Vec<crate::ids::TagHandle> {
         let is_there = |&index: &usize| {

@@ -7,11 +7,13 @@
 //!
 //! Not here: time. Whoever wants to know how long a replay takes measures around [`run`] or [`run_unchecked`].
 
+mod offload;
 mod software;
 pub mod synthetic;
 #[cfg(test)]
 mod tests;
 
+pub use offload::{Offload, Schedule, Settings};
 pub use software::{Lists, Software};
 
 use crate::matching::{Envelope, Pattern};
