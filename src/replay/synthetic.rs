@@ -67,7 +67,8 @@ impl Mix {
         for round in 0..rounds {
             made.round(round);
         }
-        Trace { name: self.name(), header: Header::default(), steps: made.steps }
+        let header = Header::made_up(&[("app", "made up"), ("mpi", "none, tags as in ofi_tag_full")]);
+        Trace { name: self.name(), header, steps: made.steps }
     }
 }
 
