@@ -67,7 +67,6 @@ impl Engine {
         };
         let mut transfer = Transfer {
             context: slot.context,
-            receive: Some(id),
             message,
             buffer: slot.buffer,
             device,
@@ -152,8 +151,7 @@ impl Engine {
             None => End::Received(transfer.message),
             Some(error) => End::Failed { message: Received { placed: 0, ..transfer.message }, error },
         };
-        let (context, receive) = (transfer.context, transfer.receive);
-        self.completions.push_back(Completion { context, receive, end });
+        self.completions.push_back(Completion { context: transfer.context, end });
         if let Some(index) = transfer.multi {
             if let Some(multi) = self.multis.get_mut(index as usize) {
                 multi.under_way = multi.under_way.saturating_sub(1);
