@@ -33,7 +33,7 @@ pub use class::SourceKind;
 pub use naive::Naive;
 pub use pattern::{Envelope, Pattern};
 
-use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
+use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId, Source};
 use class::{Groups, Wanted};
 use hash::Hasher;
 use posted::PostedList;
@@ -82,8 +82,24 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-        let wanted = Wanted::new(&pattern);
+        let (source_mask, source) = match pattern.source {
+            Source::Any => (0, 0),
+            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
+            Source::Group(_) => return self.post_group(&pattern, stay, value),
+        };
+        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
+        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
         match self.unexpected.take_first(&wanted, &self.groups) {
+            Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
+            None => Posted::Queued(self.posted.queue(&wanted, stay, value)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn post_group(&mut self, pattern: &Pattern, stay: Stay, value: R) -> Posted<M> {
+        let wanted = Wanted::new(pattern);
+        match self.unexpected.take_first_any(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
             None => Posted::Queued(self.posted.queue(&wanted, stay, value)),
         }

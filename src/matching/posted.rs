@@ -188,57 +188,44 @@ impl<R: Copy> PostedList<R> {
     /// The earliest receive that fits a message.
     #[inline]
     pub(super) fn first(&self, message: &Envelope, groups: &Groups) -> Option<ReceiveId> {
-        if self.store.older != 0 {
-            return self.first_older(message, groups);
-        }
-        let (dense, receive) = self.store.find_current(|receive| receive.fits(message, groups))?;
-        Some(receive.id(dense.slot))
-    }
-
-    #[inline(never)]
-    fn first_older(&self, message: &Envelope, groups: &Groups) -> Option<ReceiveId> {
-        if let Some(found) = self.find_indexed(message, groups) {
+        if self.store.indexed != 0
+            && let Some(found) = self.find_indexed(message, groups)
+        {
             return Some(ReceiveId { index: found.slot, generation: low(found.sequence) });
         }
-        let fits = |receive: &Receive<R>| receive.fits(message, groups);
-        let (dense, receive) = self.store.find_old(fits).or_else(|| self.store.find_current(fits))?;
-        Some(receive.id(dense.slot))
+        let slot = self.store.look_dense(|receive| receive.fits(message, groups))?;
+        Some(self.store.at(slot).id(slot))
     }
 
     /// Take the earliest receive that fits a message, unless it stays. Budget: 35 instructions for the first of a
-    /// dense list and 10 for each further one; 70 for an index of one class and 35 for each further one.
+    /// short list and 11 for each further one; 70 for an index of one class and 35 for each further one.
     #[inline(always)]
     pub(super) fn take_first(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
         if self.store.older != 0 {
-            return self.take_first_older(message, groups);
+            return self.take_first_any(message, groups);
         }
-        self.take_first_current(message, groups)
-    }
-
-    #[inline(always)]
-    fn take_first_current(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
-        let (dense, receive) = self.store.find_current(|receive| receive.fits(message, groups))?;
-        let taken = (receive.id(dense.slot), receive.value);
-        if receive.state & STAYS == 0 {
-            self.store.remove_current(dense);
+        let found =
+            self.store.find_current(|receive| receive.wanted().fits(message.tag.0, message.source.0))?;
+        if found.entry.state != 0 {
+            return self.take_first_any(message, groups);
         }
+        let taken = (found.entry.id(found.slot), found.entry.value);
+        found.remove();
         Some(taken)
     }
 
+    /// The same when there are older receives, groups, or receives that stay.
     #[inline(never)]
-    fn take_first_older(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
+    fn take_first_any(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
         if self.store.indexed != 0
             && let Some(taken) = self.take_first_indexed(message, groups)
         {
             return Some(taken);
         }
-        let fits = |receive: &Receive<R>| receive.fits(message, groups);
-        let Some((dense, receive)) = self.store.find_old(fits) else {
-            return self.take_first_current(message, groups);
-        };
-        let taken = (receive.id(dense.slot), receive.value);
-        if receive.state & STAYS == 0 {
-            self.store.remove_old(dense);
+        let found = self.store.find_dense(|receive| receive.fits(message, groups))?;
+        let taken = (found.entry.id(found.slot), found.entry.value);
+        if found.entry.state & STAYS == 0 {
+            found.remove();
         }
         Some(taken)
     }
