@@ -344,10 +344,8 @@ impl<T: Entry> Store<T> {
             self.pinned[*region as usize] == 0
                 && (self.old_order.len() == 0 || *region != self.old_base / PLACES)
         };
-        let free = (0..REGIONS).find(is_free);
-        let (Some(region), Some(current), 1..) = (free, self.current.take(), self.dense_limit) else {
-            return false;
-        };
+        let Some(region) = (0..REGIONS).find(is_free) else { return false };
+        let (1.., Some(current)) = (self.dense_limit, self.current.take()) else { return false };
         let mut filler = current.0[0];
         filler.retire();
         self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
