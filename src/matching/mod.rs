@@ -34,7 +34,7 @@ pub use naive::Naive;
 pub use pattern::{Envelope, Pattern};
 
 use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
-use class::Groups;
+use class::{Groups, Wanted};
 use hash::Hasher;
 use posted::PostedList;
 use unexpected::UnexpectedList;
@@ -80,16 +80,17 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     ///
     /// A receive that stays ([`Stay::Posted`]) is posted only once no waiting message fits: after
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-        match self.unexpected.take_first(&pattern, &self.groups) {
+        let wanted = Wanted::new(&pattern);
+        match self.unexpected.take_first(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
-            None => Posted::Queued(self.posted.queue(&pattern, stay, value)),
+            None => Posted::Queued(self.posted.queue(&wanted, stay, value)),
         }
     }
 
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         match self.posted.take_first(&envelope, &self.groups) {
             Some((receive, value)) => Arrived::Matched { receive, value },
@@ -108,17 +109,17 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// class.
     #[inline]
     pub fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
-        self.unexpected.first(pattern, &self.groups)
+        self.unexpected.first(&Wanted::new(pattern), &self.groups)
     }
 
     /// Post a receive that no waiting message fits: [`Self::first_unexpected`] said so, or the caller took it.
-    #[inline]
+    #[inline(always)]
     pub fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
-        self.posted.queue(&pattern, stay, value)
+        self.posted.queue(&Wanted::new(&pattern), stay, value)
     }
 
     /// Add a message that no posted receive fits: [`Self::first_posted`] said so.
-    #[inline]
+    #[inline(always)]
     pub fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
         self.unexpected.queue(&envelope, value, &self.groups)
     }
@@ -337,11 +338,11 @@ pub trait Matching<R: Copy, M: Copy> {
 macro_rules! matching {
     ($matcher:ident) => {
         impl<R: Copy, M: Copy> Matching<R, M> for $matcher<R, M> {
-            #[inline]
+            #[inline(always)]
             fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
                 $matcher::post(self, pattern, stay, value)
             }
-            #[inline]
+            #[inline(always)]
             fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
                 $matcher::arrive(self, envelope, value)
             }

@@ -2,13 +2,13 @@
 //!
 //! Not here: messages.
 
-use super::class::{CLASSES, Class, Groups, Key, SourceKind, fragment};
+use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
 use super::fifo::{Link, Links};
 use super::hash::{Hasher, low};
 use super::pattern::{Envelope, Pattern};
 use super::store::{Entry, NO_SLOT, Store};
 use super::{Statistics, Stay};
-use crate::ids::{GroupId, Ignore, PeerId, ReceiveId, Source, Tag};
+use crate::ids::ReceiveId;
 
 /// The list of posted receives.
 #[derive(Clone)]
@@ -34,14 +34,11 @@ pub(super) struct PostedList<R> {
 pub(super) struct Receive<R> {
     tag: u64,
     mask: u64,
-    /// All ones if the source is a peer, else zero.
     source_mask: u32,
-    /// Peer or group.
     source: u32,
     sequence: u64,
-    flags: u8,
-    /// Its class, [`UNCLASSED`] or [`DENSE`].
-    home: u8,
+    /// [`GROUP`], [`STAYS`], and from bit 8 on one more than its class, or [`DENSE`] or [`UNCLASSED`].
+    state: u32,
     /// Of its key, if it is in a class.
     fragment: u32,
     link: Link,
@@ -72,33 +69,38 @@ impl<R: Copy> PostedList<R> {
         }
     }
 
-    /// Add a receive at the end of the list. Budget: 30 instructions dense, 100 indexed.
-    #[inline]
-    pub(super) fn queue(&mut self, pattern: &Pattern, stay: Stay, value: R) -> ReceiveId {
-        if let Some((slot, sequence)) =
-            self.store.push_dense(|sequence| Receive::new(pattern, stay, value, sequence))
-        {
-            return ReceiveId { index: slot, generation: low(sequence) };
+    /// Add a receive at the end of the list. Budget: 25 instructions dense, 100 indexed.
+    #[inline(always)]
+    pub(super) fn queue(&mut self, wanted: &Wanted, stay: Stay, value: R) -> ReceiveId {
+        match self.queue_dense(wanted, stay, value) {
+            Some(id) => id,
+            None => self.queue_slow(wanted, stay, value),
         }
-        self.queue_slow(pattern, stay, value)
     }
 
+    #[inline(always)]
+    fn queue_dense(&mut self, wanted: &Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
+        let (slot, sequence, receive) = self.store.next_dense()?;
+        receive.write(wanted, stay, value, sequence);
+        Some(ReceiveId { index: slot, generation: low(sequence) })
+    }
+
+    #[cold]
     #[inline(never)]
-    fn queue_slow(&mut self, pattern: &Pattern, stay: Stay, value: R) -> ReceiveId {
-        if self.store.make_room(|| Receive::new(pattern, stay, value, 0))
-            && let Some((slot, sequence)) =
-                self.store.push_dense(|sequence| Receive::new(pattern, stay, value, sequence))
+    fn queue_slow(&mut self, wanted: &Wanted, stay: Stay, value: R) -> ReceiveId {
+        if self.store.make_room(|| Receive::new(wanted, stay, value, 0))
+            && let Some(id) = self.queue_dense(wanted, stay, value)
         {
-            return ReceiveId { index: slot, generation: low(sequence) };
+            return id;
         }
-        if self.store.order.len() != 0 {
+        if self.store.has_dense() {
             self.spill();
         }
-        let class = self.class_for(pattern.ignore.mask(), pattern.source.into());
-        let key = Key::of_pattern(pattern);
-        let mut receive = Receive::new(pattern, stay, value, 0);
+        let class = self.class_for(wanted.mask, wanted.kind());
+        let key = wanted.key();
+        let mut receive = Receive::new(wanted, stay, value, 0);
         receive.fragment = fragment(self.hasher, key);
-        receive.home = class.map_or(UNCLASSED, home);
+        receive.set_home(class.map_or(UNCLASSED, |number| number + 1));
         let (slot, sequence) = self.store.push_indexed(|_, sequence| Receive { sequence, ..receive });
         self.index(slot, class, key, receive.fragment);
         ReceiveId { index: slot, generation: low(sequence) }
@@ -108,13 +110,13 @@ impl<R: Copy> PostedList<R> {
     #[inline(never)]
     fn spill(&mut self) {
         for slot in self.store.spill() {
-            let pattern = self.store.at(slot).pattern();
-            let class = self.class_for(pattern.ignore.mask(), pattern.source.into());
-            let key = Key::of_pattern(&pattern);
+            let wanted = self.store.at(slot).wanted();
+            let class = self.class_for(wanted.mask, wanted.kind());
+            let key = wanted.key();
             let fragment = fragment(self.hasher, key);
             let receive = self.store.at_mut(slot);
             receive.fragment = fragment;
-            receive.home = class.map_or(UNCLASSED, home);
+            receive.set_home(class.map_or(UNCLASSED, |number| number + 1));
             self.index(slot, class, key, fragment);
         }
     }
@@ -186,41 +188,69 @@ impl<R: Copy> PostedList<R> {
     /// The earliest receive that fits a message.
     #[inline]
     pub(super) fn first(&self, message: &Envelope, groups: &Groups) -> Option<ReceiveId> {
-        if self.store.indexed != 0
-            && let Some(found) = self.find_indexed(message, groups)
-        {
+        if self.store.older != 0 {
+            return self.first_older(message, groups);
+        }
+        let (dense, receive) = self.store.find_current(|receive| receive.fits(message, groups))?;
+        Some(receive.id(dense.slot))
+    }
+
+    #[inline(never)]
+    fn first_older(&self, message: &Envelope, groups: &Groups) -> Option<ReceiveId> {
+        if let Some(found) = self.find_indexed(message, groups) {
             return Some(ReceiveId { index: found.slot, generation: low(found.sequence) });
         }
-        let (_, slot) = self.store.find_dense(|receive| receive.fits(message, groups))?;
-        Some(ReceiveId { index: slot, generation: low(self.store.at(slot).sequence) })
+        let fits = |receive: &Receive<R>| receive.fits(message, groups);
+        let (dense, receive) = self.store.find_old(fits).or_else(|| self.store.find_current(fits))?;
+        Some(receive.id(dense.slot))
     }
 
     /// Take the earliest receive that fits a message, unless it stays. Budget: 35 instructions for the first of a
     /// dense list and 10 for each further one; 70 for an index of one class and 35 for each further one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_first(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
-        if self.store.indexed != 0
-            && let Some(taken) = self.take_first_indexed(message, groups)
-        {
-            return Some(taken);
+        if self.store.older != 0 {
+            return self.take_first_older(message, groups);
         }
-        let (position, slot) = self.store.find_dense(|receive| receive.fits(message, groups))?;
-        let receive = self.store.at(slot);
-        let taken = (ReceiveId { index: slot, generation: low(receive.sequence) }, receive.value);
-        if receive.flags & STAYS == 0 {
-            self.store.remove_dense(position, slot);
+        self.take_first_current(message, groups)
+    }
+
+    #[inline(always)]
+    fn take_first_current(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
+        let (dense, receive) = self.store.find_current(|receive| receive.fits(message, groups))?;
+        let taken = (receive.id(dense.slot), receive.value);
+        if receive.state & STAYS == 0 {
+            self.store.remove_current(dense);
         }
         Some(taken)
     }
 
     #[inline(never)]
+    fn take_first_older(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
+        if self.store.indexed != 0
+            && let Some(taken) = self.take_first_indexed(message, groups)
+        {
+            return Some(taken);
+        }
+        let fits = |receive: &Receive<R>| receive.fits(message, groups);
+        let Some((dense, receive)) = self.store.find_old(fits) else {
+            return self.take_first_current(message, groups);
+        };
+        let taken = (receive.id(dense.slot), receive.value);
+        if receive.state & STAYS == 0 {
+            self.store.remove_old(dense);
+        }
+        Some(taken)
+    }
+
+    #[inline]
     fn take_first_indexed(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
         let found = self.find_indexed(message, groups)?;
         let receive = self.store.at(found.slot);
         let taken = (ReceiveId { index: found.slot, generation: low(found.sequence) }, receive.value);
-        let (flags, fragment) = (receive.flags, receive.fragment);
+        let (state, fragment) = (receive.state, receive.fragment);
         self.store.matched_indexed(found.sequence);
-        if flags & STAYS == 0 {
+        if state & STAYS == 0 {
             if let Some(place) = found.place {
                 self.classes[found.class].remove_first(fragment, place, &mut self.store);
                 self.leave_class(found.class);
@@ -277,14 +307,14 @@ impl<R: Copy> PostedList<R> {
     #[inline]
     pub(super) fn take(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
         let receive = *self.store.named(id.index, id.generation)?;
-        match receive.home {
+        match receive.home() {
             DENSE => {
-                self.store.remove_dense_slot(id.index);
+                self.store.remove_dense(id.index);
                 return Some((receive.pattern(), receive.value));
             }
             UNCLASSED => self.remove_unclassed(id.index),
-            class => {
-                let class = class as usize;
+            home => {
+                let class = home - 1;
                 self.classes[class].remove(id.index, &mut self.store, || receive.fragment);
                 self.leave_class(class);
             }
@@ -321,7 +351,7 @@ impl<R: Copy> PostedList<R> {
 
     pub(super) fn stays(&self, id: ReceiveId) -> Option<Stay> {
         let receive = self.store.named(id.index, id.generation)?;
-        Some(if receive.flags & STAYS == 0 { Stay::Once } else { Stay::Posted })
+        Some(if receive.state & STAYS == 0 { Stay::Once } else { Stay::Posted })
     }
 
     pub(super) fn ids(&self) -> Vec<ReceiveId> {
@@ -337,8 +367,8 @@ impl<R: Copy> PostedList<R> {
         for (_, slot) in renamed {
             let receive = self.store.at_mut(slot);
             receive.source = to;
-            if receive.home < UNCLASSED {
-                stale |= 1 << receive.home;
+            if receive.home() != DENSE && receive.home() != UNCLASSED {
+                stale |= 1 << (receive.home() - 1);
             }
         }
         for number in (0..self.classes.len()).filter(|number| stale & (1 << number) != 0) {
@@ -349,9 +379,9 @@ impl<R: Copy> PostedList<R> {
     /// Index the receives of a class again, in order.
     fn rebuild(&mut self, number: usize) {
         self.classes[number].table.clear();
-        for (_, slot) in self.store.in_order(|receive| usize::from(receive.home) == number) {
+        for (_, slot) in self.store.in_order(|receive| receive.home() == number + 1) {
             self.counts[number] -= 1;
-            let key = Key::of_pattern(&self.store.at(slot).pattern());
+            let key = self.store.at(slot).wanted().key();
             let fragment = fragment(self.hasher, key);
             self.store.at_mut(slot).fragment = fragment;
             self.index(slot, Some(number), key, fragment);
@@ -372,7 +402,7 @@ impl<R: Copy> PostedList<R> {
     /// The invariants of this file, asserted.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        self.store.check(|receive| receive.home == DENSE);
+        self.store.check(|receive| receive.home() == DENSE);
         let mut in_classes = 0;
         for (number, class) in self.classes.iter().enumerate() {
             let cells = class.table.check();
@@ -383,12 +413,9 @@ impl<R: Copy> PostedList<R> {
                 assert!(self.store.at(head).link.is_head());
                 loop {
                     let receive = self.store.at(slot);
-                    assert_eq!(usize::from(receive.home), number);
+                    assert_eq!(receive.home(), number + 1);
                     assert_eq!(receive.fragment | 1 << 31, fragment);
-                    assert_eq!(
-                        (receive.mask, SourceKind::from(receive.pattern().source)),
-                        (class.mask, class.kind)
-                    );
+                    assert_eq!((receive.mask, receive.wanted().kind()), (class.mask, class.kind));
                     assert!(receive.sequence > last);
                     last = receive.sequence;
                     count += 1;
@@ -402,7 +429,7 @@ impl<R: Copy> PostedList<R> {
             assert_eq!(count != 0, self.occupied & (1 << number) != 0);
             in_classes += count;
         }
-        let unclassed = self.store.in_order(|receive| receive.home == UNCLASSED);
+        let unclassed = self.store.in_order(|receive| receive.home() == UNCLASSED);
         assert_eq!(unclassed.first().map_or(NO_SLOT, |(_, slot)| *slot), self.unclassed);
         assert_eq!(in_classes as usize + unclassed.len(), self.store.indexed as usize);
     }
@@ -410,50 +437,57 @@ impl<R: Copy> PostedList<R> {
 
 impl<R: Copy> Receive<R> {
     #[inline]
-    fn new(pattern: &Pattern, stay: Stay, value: R, sequence: u64) -> Self {
-        let (source_mask, source, group) = match pattern.source {
-            Source::Any => (0, 0, 0),
-            Source::Peer(PeerId(peer)) => (u32::MAX, peer, 0),
-            Source::Group(GroupId(group)) => (0, group, GROUP),
-        };
-        let flags = group | if stay == Stay::Posted { STAYS } else { 0 };
-        Self {
-            tag: pattern.tag.0,
-            mask: pattern.ignore.mask(),
-            source_mask,
-            source,
-            sequence,
-            flags,
-            home: DENSE,
-            fragment: 0,
-            link: Link::free(NO_SLOT),
-            value,
-        }
+    fn id(&self, slot: u32) -> ReceiveId {
+        ReceiveId { index: slot, generation: low(self.sequence) }
     }
 
-    fn pattern(&self) -> Pattern {
-        let source = if self.source_mask != 0 {
-            Source::Peer(PeerId(self.source))
-        } else if self.flags & GROUP != 0 {
-            Source::Group(GroupId(self.source))
-        } else {
-            Source::Any
-        };
-        Pattern { tag: Tag(self.tag), ignore: Ignore(!self.mask), source }
+    fn new(wanted: &Wanted, stay: Stay, value: R, sequence: u64) -> Self {
+        let link = Link::free(NO_SLOT);
+        let (tag, mask, source, source_mask, state, fragment) = (0, 0, 0, 0, 0, 0);
+        let mut new = Self { tag, mask, source_mask, source, sequence, state, fragment, link, value };
+        new.write(wanted, stay, value, sequence);
+        new
+    }
+
+    /// Write all that a dense receive needs. Budget: 10 instructions.
+    #[inline(always)]
+    fn write(&mut self, wanted: &Wanted, stay: Stay, value: R, sequence: u64) {
+        let Wanted { tag, mask, source_mask, source, is_group } = *wanted;
+        (self.tag, self.mask, self.source_mask, self.source) = (tag, mask, source_mask, source);
+        self.state = u32::from(is_group) * GROUP | if stay == Stay::Posted { STAYS } else { 0 };
+        (self.sequence, self.value) = (sequence, value);
     }
 
     #[inline]
+    const fn home(&self) -> usize {
+        (self.state >> 8) as usize
+    }
+
+    #[inline]
+    fn set_home(&mut self, home: usize) {
+        self.state = (self.state & 0xff) | low(home as u64) << 8;
+    }
+
+    #[inline]
+    const fn wanted(&self) -> Wanted {
+        let Self { tag, mask, source_mask, source, .. } = *self;
+        Wanted { tag, mask, source_mask, source, is_group: self.state & GROUP != 0 }
+    }
+
+    fn pattern(&self) -> Pattern {
+        self.wanted().pattern()
+    }
+
+    #[inline(always)]
     fn fits(&self, message: &Envelope, groups: &Groups) -> bool {
-        let tag = (self.tag ^ message.tag.0) & self.mask;
-        let source = (self.source ^ message.source.0) & self.source_mask;
-        tag | u64::from(source) == 0
-            && (self.flags & GROUP == 0 || groups.of(message.source.0) == Some(GroupId(self.source)))
+        self.wanted().fits(message.tag.0, message.source.0)
+            && (self.state & GROUP == 0 || groups.contains(self.source, message.source.0))
     }
 
     /// Whether it has that key, being in the class with this mask.
     #[inline]
     fn has_key(&self, mask: u64, key: Key) -> bool {
-        let source = u64::from(self.source) + u64::from(self.flags & GROUP);
+        let source = u64::from(self.source) + u64::from(self.state & GROUP);
         self.tag & mask == key.tag && source == key.source
     }
 }
@@ -462,6 +496,11 @@ impl<R: Copy> Entry for Receive<R> {
     #[inline]
     fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    #[inline]
+    fn retire(&mut self) {
+        self.sequence = 0;
     }
 
     #[inline]
@@ -483,16 +522,12 @@ impl<R: Copy> Links for Store<Receive<R>> {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "there are sixteen classes")]
-const fn home(class: usize) -> u8 {
-    class as u8
-}
-
 /// The source is a group. Is one, so that it turns a group's number into its key.
-const GROUP: u8 = 1;
+const GROUP: u32 = 1;
 /// The receive stays posted when it is matched.
-const STAYS: u8 = 2;
-const DENSE: u8 = 255;
-const UNCLASSED: u8 = 254;
+const STAYS: u32 = 2;
+/// The home of a dense receive: zero once shifted.
+const DENSE: usize = 0;
+const UNCLASSED: usize = CLASSES + 1;
 /// Classes that may be declared; the rest is for what programs ask without saying so.
 pub(super) const DECLARED_MAX: usize = 12;

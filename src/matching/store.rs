@@ -1,10 +1,10 @@
 //! Where the entries of one list live, and the order of the few newest.
 //!
-//! Slots 0..128 are eight regions of sixteen; slots from 512 on come in chunks. A list is *dense* while its newest
-//! entries (at most sixteen) are in the current region, in the order of [`Order`], and are searched by looking at
-//! each. When the region is full they become *indexed*, and so does what follows, until the list is empty or only
-//! young entries are matched. So **every dense entry is newer than every indexed one**, and slots, hence ids,
-//! never change.
+//! The newest entries are *dense*: at most sixteen in the current block, and before them what is left of the block
+//! that was current before; each block is a region of sixteen slots and an [`Order`], and is searched by looking at
+//! each entry. When both are in use and the current one is full, all become *indexed*, and so does what follows,
+//! until the list is empty or only young entries are matched. So **every dense entry is newer than every indexed
+//! one**, and slots, hence ids, never change. Slots from 512 on come in chunks, for indexed entries.
 //!
 //! Not here: indexes, and what an entry looks like.
 
@@ -16,6 +16,8 @@ use super::order::Order;
 pub(super) trait Entry: Copy {
     /// Its place in the one order of its list; zero in a free slot.
     fn sequence(&self) -> u64;
+    /// Zero the sequence number.
+    fn retire(&mut self);
     /// Zero the sequence number; `next` is the next free slot.
     fn release(&mut self, next: u32);
     /// What [`Self::release`] was given.
@@ -25,64 +27,71 @@ pub(super) trait Entry: Copy {
 /// See the head of this file.
 #[derive(Clone)]
 pub(super) struct Store<T> {
-    /// The dense entries: places in the current region.
-    pub(super) order: Order,
-    /// Free places of the current region while the list is dense, else none.
-    free: u32,
-    /// The first slot of the current region.
+    /// The regions, made by the first entry.
+    low: Option<Box<Low<T>>>,
+    /// The current block.
+    order: Order,
+    /// Four times what the current block can hold: zero while the list is not dense.
+    limit: u32,
+    /// The first slot of the current block's region.
     base: u32,
+    /// Entries that are not in the current block. While it is zero nothing else need be searched.
+    pub(super) older: u32,
     /// The next entry's sequence number, from 1.
     next_sequence: u64,
+    /// The block before.
+    old_order: Order,
+    old_base: u32,
     /// How many entries are indexed.
     pub(super) indexed: u32,
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
-    is_dense: bool,
     dense_limit: u32,
-    regions: Vec<Box<Region<T>>>,
-    /// Free places of each region but the current one of a dense list.
-    regions_free: [u32; REGIONS as usize],
-    chunks: Chunks<T, CHUNK>,
+    /// Indexed entries in each region.
+    pinned: [u32; REGIONS as usize],
     /// The last freed slot, linked to the one freed before it.
     free_slot: u32,
     /// The first slot that was never used.
     unused_slot: u32,
+    chunks: Chunks<T, CHUNK>,
 }
 
 impl<T: Entry> Store<T> {
     pub(super) const fn new(dense_limit: u32) -> Self {
         Self {
+            low: None,
             order: Order::EMPTY,
-            free: 0,
+            limit: 0,
             base: 0,
+            older: 0,
             next_sequence: 1,
+            old_order: Order::EMPTY,
+            old_base: 0,
             indexed: 0,
             young_streak: 0,
-            is_dense: false,
             dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
-            regions: Vec::new(),
-            regions_free: [(1 << PLACES) - 1; REGIONS as usize],
-            chunks: Chunks::new(),
+            pinned: [0; REGIONS as usize],
             free_slot: NO_SLOT,
             unused_slot: CHUNK_SLOTS,
+            chunks: Chunks::new(),
         }
     }
 
     /// How many entries there are.
     #[inline]
     pub(super) const fn len(&self) -> usize {
-        self.order.len() as usize + self.indexed as usize
+        self.order.len() as usize + self.older as usize
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.regions.len() * size_of::<Region<T>>() + self.chunks.bytes()
+        size_of::<Self>() + self.low.as_ref().map_or(0, |_| size_of::<Low<T>>()) + self.chunks.bytes()
     }
 
     /// The entry in a slot, whatever number that is. May be free.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
-        if slot < REGION_SLOTS {
-            Some(&self.regions.get((slot / PLACES) as usize)?.0[(slot % PLACES) as usize])
+        if slot < LOW_SLOTS {
+            Some(self.low.as_ref()?.at(slot))
         } else {
             self.chunks.get((slot as usize).wrapping_sub(CHUNK))
         }
@@ -90,8 +99,8 @@ impl<T: Entry> Store<T> {
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        if slot < REGION_SLOTS {
-            Some(&mut self.regions.get_mut((slot / PLACES) as usize)?.0[(slot % PLACES) as usize])
+        if slot < LOW_SLOTS {
+            Some(self.low.as_mut()?.at_mut(slot))
         } else {
             self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))
         }
@@ -111,8 +120,11 @@ impl<T: Entry> Store<T> {
     /// An entry in a slot that an index names.
     #[inline]
     pub(super) fn at(&self, slot: u32) -> &T {
-        if slot < REGION_SLOTS {
-            &self.regions[(slot / PLACES) as usize].0[(slot % PLACES) as usize]
+        if slot < LOW_SLOTS {
+            self.low
+                .as_ref()
+                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
+                .at(slot)
         } else {
             self.chunks.at((slot as usize).wrapping_sub(CHUNK))
         }
@@ -120,92 +132,112 @@ impl<T: Entry> Store<T> {
 
     #[inline]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
-        if slot < REGION_SLOTS {
-            &mut self.regions[(slot / PLACES) as usize].0[(slot % PLACES) as usize]
+        if slot < LOW_SLOTS {
+            self.low
+                .as_mut()
+                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
+                .at_mut(slot)
         } else {
             self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK))
         }
     }
 
-    /// The first dense entry that `fits`, as its position and slot. Budget: 5 instructions an entry beside `fits`.
-    #[inline]
-    pub(super) fn find_dense(&self, mut fits: impl FnMut(&T) -> bool) -> Option<(u32, u32)> {
-        let end = self.order.end();
-        if end == 0 {
-            return None;
-        }
-        let region = &self.regions.get((self.base / PLACES) as usize)?.0;
-        let mut position = 0;
-        while position < end {
-            let place = self.order.place(position);
-            if fits(&region[place as usize]) {
-                return Some((position, self.base + place));
-            }
-            position += 4;
-        }
-        None
+    /// The first entry of the current block that `fits`, and where it is. Budget: 8 instructions, and 5 an entry
+    /// beside `fits`.
+    #[inline(always)]
+    pub(super) fn find_current(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+        self.low.as_ref()?.find(self.order, self.base, fits)
     }
 
-    /// Add an entry at the end of the dense ones, if the list is dense and has room: its slot and sequence number.
-    /// Budget: 15 instructions beside storing the entry.
+    /// The same of the block before.
     #[inline]
-    pub(super) fn push_dense(&mut self, entry: impl FnOnce(u64) -> T) -> Option<(u32, u64)> {
-        if self.free == 0 {
-            return None;
-        }
-        let place = self.free.trailing_zeros();
-        let region = self.regions.get_mut((self.base / PLACES) as usize)?;
-        let sequence = self.next_sequence;
-        region.0[(place % PLACES) as usize] = entry(sequence);
-        self.next_sequence = sequence + 1;
-        self.free &= self.free - 1;
-        self.order.append(place);
-        Some((self.base + place, sequence))
+    pub(super) fn find_old(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+        self.low.as_ref()?.find(self.old_order, self.old_base, fits)
     }
 
-    /// Take out the dense entry at a position. Budget: 12 instructions.
+    /// Take out an entry of the current block. Budget: 13 instructions.
+    #[inline(always)]
+    pub(super) fn remove_current(&mut self, dense: Dense) {
+        self.order.remove(dense.position);
+        if let Some(low) = &mut self.low {
+            low.at_mut(dense.slot).retire();
+        }
+    }
+
+    /// Take out an entry of the block before.
     #[inline]
-    pub(super) fn remove_dense(&mut self, position: u32, slot: u32) {
-        self.order.remove(position);
-        self.free |= 1 << (slot % PLACES);
-        self.at_mut(slot).release(NO_SLOT);
+    pub(super) fn remove_old(&mut self, dense: Dense) {
+        self.old_order.remove(dense.position);
+        self.older -= 1;
+        self.at_mut(dense.slot).retire();
     }
 
     /// Take out a dense entry.
     #[inline]
-    pub(super) fn remove_dense_slot(&mut self, slot: u32) {
-        let position = self.order.position(slot % PLACES);
-        self.remove_dense(position, slot);
+    pub(super) fn remove_dense(&mut self, slot: u32) {
+        if slot / PLACES == self.base / PLACES {
+            self.remove_current(Dense { position: self.order.position(slot % PLACES), slot });
+        } else {
+            self.remove_old(Dense { position: self.old_order.position(slot % PLACES), slot });
+        }
     }
 
-    /// [`Self::push_dense`] found no room: whether the list is dense now and has some. If not, the caller must move
-    /// what [`Self::spill`] yields to its indexes and [`Self::push_indexed`] the entry.
-    pub(super) fn make_room(&mut self, first: impl FnOnce() -> T) -> bool {
-        if self.is_dense || self.indexed != 0 {
+    /// Where the next entry goes if the current block has room: its slot, its sequence number, and what to write.
+    /// Budget: 15 instructions.
+    #[inline(always)]
+    pub(super) fn next_dense(&mut self) -> Option<(u32, u64, &mut T)> {
+        if self.order.end() >= self.limit {
+            return None;
+        }
+        let low = self.low.as_mut()?;
+        let place = self.order.append();
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence + 1;
+        let slot = self.base | place;
+        Some((slot, sequence, low.at_mut(slot)))
+    }
+
+    /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
+    /// move what [`Self::spill`] yields to its indexes and [`Self::push_indexed`] the entry.
+    pub(super) fn make_room(&mut self, filler: impl FnOnce() -> T) -> bool {
+        if self.dense_limit == 0 || (self.limit == 0 && self.indexed != 0) {
             return false;
         }
-        if self.regions.is_empty() && self.dense_limit != 0 {
-            self.regions.push(Box::new(Region([first(); PLACES as usize])));
-            self.regions[0].0.iter_mut().for_each(|entry| entry.release(NO_SLOT));
+        if self.low.is_none() {
+            let mut filler = filler();
+            filler.retire();
+            self.low = Some(Box::new(Low([[filler; PLACES as usize]; REGIONS as usize])));
         }
-        self.enter_dense(0)
+        if self.limit != 0 {
+            if self.old_order.len() != 0 {
+                return false;
+            }
+            self.older += self.order.len();
+            (self.old_order, self.old_base) = (self.order, self.base);
+            self.order = Order::EMPTY;
+        }
+        self.enter_dense()
     }
 
     /// The list stops being dense: its dense entries' slots, oldest first. They count as indexed from now on.
-    pub(super) fn spill(&mut self) -> Spilled {
-        let spilled = Spilled { order: self.order, position: 0, base: self.base };
-        self.indexed += self.order.len();
-        self.order = Order::EMPTY;
-        if self.is_dense {
-            let mut free = self.free;
-            // Places kept back by a dense limit are free as well.
-            free |= self.region_of(self.base).map_or(0, |region| {
-                region.0.iter().zip(0..).fold(0, |bits, (e, i)| bits | (u32::from(e.sequence() == 0) << i))
-            });
-            self.regions_free[(self.base / PLACES) as usize] = free;
+    pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
+        let blocks = [(self.old_order, self.old_base), (self.order, self.base)];
+        for (order, base) in blocks {
+            self.indexed += order.len();
+            self.pinned[(base / PLACES % REGIONS) as usize] += order.len();
         }
-        (self.free, self.is_dense, self.young_streak) = (0, false, 0);
-        spilled
+        self.older = self.indexed;
+        (self.old_order, self.order) = (Order::EMPTY, Order::EMPTY);
+        (self.limit, self.young_streak) = (0, 0);
+        blocks.into_iter().flat_map(|(order, base)| {
+            (0..order.end()).step_by(4).map(move |position| base | order.place(position))
+        })
+    }
+
+    /// Whether any entry is dense.
+    #[inline]
+    pub(super) const fn has_dense(&self) -> bool {
+        self.order.len() + self.old_order.len() != 0
     }
 
     /// Add an entry outside the dense ones: its slot and sequence number. Budget: 20 instructions.
@@ -214,6 +246,7 @@ impl<T: Entry> Store<T> {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.indexed += 1;
+        self.older += 1;
         let slot = self.free_slot;
         if slot == NO_SLOT {
             let slot = self.unused_slot;
@@ -234,16 +267,17 @@ impl<T: Entry> Store<T> {
     #[inline]
     pub(super) fn remove_indexed(&mut self, slot: u32) {
         self.indexed -= 1;
-        if slot < REGION_SLOTS {
-            self.at_mut(slot).release(NO_SLOT);
-            self.free_place(slot);
+        self.older -= 1;
+        if slot < LOW_SLOTS {
+            self.at_mut(slot).retire();
+            self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
         } else {
             let next = self.free_slot;
             self.at_mut(slot).release(next);
             self.free_slot = slot;
         }
-        if self.indexed == 0 && !self.is_dense {
-            self.enter_dense(0);
+        if self.indexed == 0 && self.limit == 0 {
+            self.enter_dense();
         }
     }
 
@@ -255,32 +289,21 @@ impl<T: Entry> Store<T> {
             self.young_streak = 0;
         } else {
             self.young_streak += 1;
-            if self.young_streak > STREAK && !self.is_dense {
+            if self.young_streak > STREAK && self.limit == 0 {
                 self.young_streak = 0;
-                self.enter_dense(PLACES_MIN);
+                self.enter_dense();
             }
         }
     }
 
     /// Call with each occupied slot, dense or indexed, in slot order.
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
-        for (region, base) in self.regions.iter().zip((0..).step_by(PLACES as usize)) {
-            for (entry, place) in region.0.iter().zip(0..) {
-                if entry.sequence() != 0 {
-                    each(base + place, entry);
-                }
-            }
-        }
-        let mut slot = CHUNK_SLOTS;
-        for number in 0..self.chunks.len() / CHUNK {
-            for entry in self.chunks.chunk(number) {
-                if slot >= self.unused_slot {
-                    return;
-                }
-                if entry.sequence() != 0 {
-                    each(slot, entry);
-                }
-                slot += 1;
+        let low = self.low.iter().flat_map(|low| low.0.as_flattened()).zip(0..);
+        let used = self.unused_slot - CHUNK_SLOTS;
+        let high = (0..self.chunks.len() / CHUNK).flat_map(|number| self.chunks.chunk(number));
+        for (entry, slot) in low.chain(high.zip(CHUNK_SLOTS..).take(used as usize)) {
+            if entry.sequence() != 0 {
+                each(slot, entry);
             }
         }
     }
@@ -297,45 +320,19 @@ impl<T: Entry> Store<T> {
         all
     }
 
-    fn region_of(&self, slot: u32) -> Option<&Region<T>> {
-        self.regions.get((slot / PLACES) as usize).map(|region| &**region)
-    }
-
-    fn free_place(&mut self, slot: u32) {
-        let bit = 1 << (slot % PLACES);
-        if self.is_dense && slot / PLACES == self.base / PLACES {
-            self.free |= bit;
-        } else {
-            self.regions_free[(slot / PLACES) as usize] |= bit;
-        }
-    }
-
-    /// Become dense if some region has room for so many: whether it did.
+    /// Make a region without entries the current block: whether there was one.
     #[cold]
     #[inline(never)]
-    fn enter_dense(&mut self, places_min: u32) -> bool {
-        if self.dense_limit == 0 {
+    fn enter_dense(&mut self) -> bool {
+        if self.low.is_none() || self.dense_limit == 0 {
             return false;
         }
-        let mut region = 0;
-        while region < REGIONS && self.regions_free[region as usize].count_ones() <= places_min {
-            region += 1;
-        }
-        let Some(filler) = self.regions.first().map(|region| region.0[0]) else { return false };
-        if region == REGIONS || region as usize > self.regions.len() {
-            return false;
-        }
-        if region as usize == self.regions.len() {
-            let mut fresh = Region([filler; PLACES as usize]);
-            fresh.0.iter_mut().for_each(|entry| entry.release(NO_SLOT));
-            self.regions.push(Box::new(fresh));
-        }
-        let mut free = self.regions_free[region as usize];
-        while free.count_ones() > self.dense_limit {
-            free &= free - 1;
-        }
-        self.base = region * PLACES;
-        (self.free, self.is_dense) = (free, true);
+        let is_free = |region: &u32| {
+            self.pinned[*region as usize] == 0
+                && (self.old_order.len() == 0 || *region != self.old_base / PLACES)
+        };
+        let Some(region) = (0..REGIONS).find(is_free) else { return false };
+        (self.base, self.limit) = (region * PLACES, 4 * self.dense_limit);
         true
     }
 
@@ -357,11 +354,14 @@ impl<T: Entry> Store<T> {
         assert_eq!(indexed, self.indexed);
         assert!(newest_indexed < oldest_dense);
         let mut last = 0;
-        for position in (0..self.order.end()).step_by(4) {
-            let entry = self.at(self.base + self.order.place(position));
-            assert!(is_dense_entry(entry) && entry.sequence() > last);
-            last = entry.sequence();
+        for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
+            for position in (0..order.end()).step_by(4) {
+                let entry = self.at(base | order.place(position));
+                assert!(is_dense_entry(entry) && entry.sequence() > last);
+                last = entry.sequence();
+            }
         }
+        assert_eq!(self.older, self.indexed + self.old_order.len());
         let mut slot = self.free_slot;
         let mut free = 0;
         while slot != NO_SLOT {
@@ -372,42 +372,59 @@ impl<T: Entry> Store<T> {
         let low_indexed = self
             .in_order(|entry| !is_dense_entry(entry))
             .iter()
-            .filter(|(_, slot)| *slot < REGION_SLOTS)
+            .filter(|(_, slot)| *slot < LOW_SLOTS)
             .count();
         assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed as usize - low_indexed);
     }
 }
 
-/// The slots that were dense until now.
-pub(super) struct Spilled {
-    order: Order,
+/// Where in its block a dense entry was found.
+#[derive(Clone, Copy)]
+pub(super) struct Dense {
     position: u32,
-    base: u32,
+    pub(super) slot: u32,
 }
 
-impl Iterator for Spilled {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        if self.position >= self.order.end() {
-            return None;
-        }
-        let place = self.order.place(self.position);
-        self.position += 4;
-        Some(self.base + place)
-    }
-}
-
+/// The regions: slots that can be dense.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Region<T>([T; PLACES as usize]);
+struct Low<T>([[T; PLACES as usize]; REGIONS as usize]);
+
+impl<T> Low<T> {
+    #[inline]
+    fn at(&self, slot: u32) -> &T {
+        &self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
+    }
+
+    #[inline]
+    fn at_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
+    }
+
+    #[inline(always)]
+    fn find(&self, order: Order, base: u32, mut fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+        let region = &self.0[(base / PLACES % REGIONS) as usize];
+        let mut places = order.places();
+        let mut position = 0;
+        while position < order.end() {
+            let place = places & 15;
+            places >>= 4;
+            let entry = &region[place as usize];
+            if fits(entry) {
+                return Some((Dense { position, slot: base | place as u32 }, entry));
+            }
+            position += 4;
+        }
+        None
+    }
+}
 
 /// No slot at all.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// Places of a region.
 pub(super) const PLACES: u32 = 16;
-const REGIONS: u32 = 8;
-const REGION_SLOTS: u32 = PLACES * REGIONS;
+const REGIONS: u32 = 4;
+const LOW_SLOTS: u32 = PLACES * REGIONS;
 /// Slots of a chunk, and the first slot that is in one.
 const CHUNK_SLOTS: u32 = 512;
 const CHUNK: usize = CHUNK_SLOTS as usize;
@@ -415,5 +432,3 @@ const CHUNK: usize = CHUNK_SLOTS as usize;
 const YOUNG: u64 = 12;
 /// So many young matches in a row make a list dense again.
 const STREAK: u32 = 32;
-/// With entries indexed, a region must have more free places than this to be worth it.
-const PLACES_MIN: u32 = 11;

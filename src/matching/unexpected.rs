@@ -5,14 +5,14 @@
 
 use super::Statistics;
 use super::chunks::Chunks;
-use super::class::{CLASSES, Class, Groups, Key, SourceKind, fragment};
+use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
 use super::fifo::{Link, Links};
 use super::hash::{Hasher, low};
-use super::pattern::{Envelope, Pattern};
+use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
 use super::store::{Entry, NO_SLOT, Store};
 use super::table::Place;
-use crate::ids::{MessageId, PeerId, Source, Tag};
+use crate::ids::{MessageId, PeerId, Tag};
 
 /// The list of unexpected messages.
 #[derive(Clone)]
@@ -62,26 +62,32 @@ impl<M: Copy> UnexpectedList<M> {
         }
     }
 
-    /// Add a message at the end of the list. Budget: 30 instructions dense, 60 and 60 a live class indexed.
-    #[inline]
+    /// Add a message at the end of the list. Budget: 25 instructions dense, 60 and 60 a live class indexed.
+    #[inline(always)]
     pub(super) fn queue(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
-        if let Some((slot, sequence)) =
-            self.store.push_dense(|sequence| Message::new(message, value, sequence, DENSE))
-        {
-            return MessageId { index: slot, generation: low(sequence) };
+        match self.queue_dense(message, value) {
+            Some(id) => id,
+            None => self.queue_slow(message, value, groups),
         }
-        self.queue_slow(message, value, groups)
     }
 
+    #[inline(always)]
+    fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
+        let (slot, sequence, message) = self.store.next_dense()?;
+        (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, DENSE);
+        (message.sequence, message.value) = (sequence, value);
+        Some(MessageId { index: slot, generation: low(sequence) })
+    }
+
+    #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
         if self.store.make_room(|| Message::new(message, value, 0, DENSE))
-            && let Some((slot, sequence)) =
-                self.store.push_dense(|sequence| Message::new(message, value, sequence, DENSE))
+            && let Some(id) = self.queue_dense(message, value)
         {
-            return MessageId { index: slot, generation: low(sequence) };
+            return id;
         }
-        if self.store.order.len() != 0 {
+        if self.store.has_dense() {
             self.spill(groups);
         }
         let (slot, sequence) =
@@ -154,40 +160,71 @@ impl<M: Copy> UnexpectedList<M> {
         self.store.remove_indexed(slot);
     }
 
-    /// The earliest message that fits a pattern. Builds the pattern's class if many wait and it has none.
+    /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
     #[inline]
-    pub(super) fn first(&mut self, pattern: &Pattern, groups: &Groups) -> Option<MessageId> {
-        if self.store.indexed != 0
-            && let Some((slot, _)) = self.find_indexed(pattern, groups)
-        {
-            return Some(MessageId { index: slot, generation: low(self.store.at(slot).sequence) });
+    pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
+        if self.store.older != 0 || wanted.is_group {
+            return self.first_older(wanted, groups);
         }
-        let (_, slot) = self.find_dense(pattern, groups)?;
-        Some(MessageId { index: slot, generation: low(self.store.at(slot).sequence) })
-    }
-
-    /// Take the earliest message that fits a pattern. Budget: 35 instructions for the first of a dense list and 10
-    /// for each further one; indexed 70 and 35 for each further live class.
-    #[inline]
-    pub(super) fn take_first(
-        &mut self,
-        pattern: &Pattern,
-        groups: &Groups,
-    ) -> Option<(MessageId, Envelope, M)> {
-        if self.store.indexed != 0
-            && let Some(taken) = self.take_first_indexed(pattern, groups)
-        {
-            return Some(taken);
-        }
-        let (position, slot) = self.find_dense(pattern, groups)?;
-        let taken = self.store.at(slot).taken(slot);
-        self.store.remove_dense(position, slot);
-        Some(taken)
+        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
+        Some(message.id(dense.slot))
     }
 
     #[inline(never)]
-    fn take_first_indexed(&mut self, pattern: &Pattern, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
-        let (slot, found) = self.find_indexed(pattern, groups)?;
+    fn first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
+        if self.store.indexed != 0
+            && let Some((slot, _)) = self.find_indexed(wanted, groups)
+        {
+            return Some(self.store.at(slot).id(slot));
+        }
+        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
+        if let Some((dense, message)) = self.store.find_old(fits) {
+            return Some(message.id(dense.slot));
+        }
+        let (dense, message) = self.store.find_current(fits)?;
+        Some(message.id(dense.slot))
+    }
+
+    /// Take the earliest message that fits. Budget: 35 instructions for the first of a dense list and 10 for each
+    /// further one; indexed 70 and 35 for each further live class.
+    #[inline(always)]
+    pub(super) fn take_first(
+        &mut self,
+        wanted: &Wanted,
+        groups: &Groups,
+    ) -> Option<(MessageId, Envelope, M)> {
+        if self.store.older != 0 || wanted.is_group {
+            return self.take_first_older(wanted, groups);
+        }
+        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
+        let taken = message.taken(dense.slot);
+        self.store.remove_current(dense);
+        Some(taken)
+    }
+
+    /// The same when there are older entries, or groups.
+    #[inline(never)]
+    fn take_first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
+        if self.store.indexed != 0
+            && let Some(taken) = self.take_first_indexed(wanted, groups)
+        {
+            return Some(taken);
+        }
+        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
+        if let Some((dense, message)) = self.store.find_old(fits) {
+            let taken = message.taken(dense.slot);
+            self.store.remove_old(dense);
+            return Some(taken);
+        }
+        let (dense, message) = self.store.find_current(fits)?;
+        let taken = message.taken(dense.slot);
+        self.store.remove_current(dense);
+        Some(taken)
+    }
+
+    #[inline]
+    fn take_first_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
+        let (slot, found) = self.find_indexed(wanted, groups)?;
         let message = self.store.at(slot);
         let (taken, sequence) = (message.taken(slot), message.sequence);
         self.store.matched_indexed(sequence);
@@ -196,29 +233,14 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     #[inline]
-    fn find_dense(&self, pattern: &Pattern, groups: &Groups) -> Option<(u32, u32)> {
-        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
-        let (source, source_mask, group) = match pattern.source {
-            Source::Any => (0, 0, None),
-            Source::Peer(PeerId(peer)) => (peer, u32::MAX, None),
-            Source::Group(group) => (0, 0, Some(group)),
-        };
-        self.store.find_dense(|message| {
-            let tag = (tag ^ message.tag) & mask;
-            let source = (source ^ message.source) & source_mask;
-            tag | u64::from(source) == 0 && (group.is_none() || groups.of(message.source) == group)
-        })
-    }
-
-    #[inline]
-    fn find_indexed(&mut self, pattern: &Pattern, groups: &Groups) -> Option<Found> {
-        let (mask, kind) = (pattern.ignore.mask(), SourceKind::from(pattern.source));
+    fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<Found> {
+        let (mask, kind) = (wanted.mask, wanted.kind());
         let number = if self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind)) {
             self.recent
         } else {
             match self.class_for(mask, kind, groups) {
                 Some(number) => number,
-                None => return self.scan(pattern, groups).map(|slot| (slot, None)),
+                None => return self.scan(wanted, groups).map(|slot| (slot, None)),
             }
         };
         self.searches += 1;
@@ -227,7 +249,7 @@ impl<M: Copy> UnexpectedList<M> {
         }
         let class = &mut self.classes[number];
         class.used_at = self.searches;
-        let key = Key::of_pattern(pattern);
+        let key = wanted.key();
         let fragment = fragment(self.hasher, key);
         let store = &self.store;
         let place = class.table.find(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups))?;
@@ -287,14 +309,14 @@ impl<M: Copy> UnexpectedList<M> {
 
     /// The earliest indexed message that fits, by looking at each: for patterns beyond the sixteen classes.
     #[cold]
-    fn scan(&mut self, pattern: &Pattern, groups: &Groups) -> Option<u32> {
+    fn scan(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
         self.searches += 1;
         self.scanned += u64::from(self.store.indexed);
         let mut first: Option<(u64, u32)> = None;
         self.store.for_each(|slot, message| {
             if message.home == INDEXED
                 && first.is_none_or(|(sequence, _)| message.sequence < sequence)
-                && pattern.fits(&message.envelope(), groups.of(message.source))
+                && message.fits_group(wanted, groups)
             {
                 first = Some((message.sequence, slot));
             }
@@ -330,7 +352,7 @@ impl<M: Copy> UnexpectedList<M> {
         let message = self.store.named(id.index, id.generation)?;
         let taken = (message.envelope(), message.value);
         if message.home == DENSE {
-            self.store.remove_dense_slot(id.index);
+            self.store.remove_dense(id.index);
         } else {
             self.unindex(id.index, None, groups);
         }
@@ -445,9 +467,25 @@ impl<M: Copy> UnexpectedList<M> {
 
 impl<M: Copy> Message<M> {
     #[inline]
+    fn id(&self, slot: u32) -> MessageId {
+        MessageId { index: slot, generation: low(self.sequence) }
+    }
+
+    #[inline]
     fn new(message: &Envelope, value: M, sequence: u64, home: u32) -> Self {
         let links = [Link::free(NO_SLOT); LINKS_WITHIN];
         Self { tag: message.tag.0, source: message.source.0, home, sequence, links, value }
+    }
+
+    /// Whether it is what is wanted, if that is not a group's.
+    #[inline(always)]
+    const fn fits(&self, wanted: &Wanted) -> bool {
+        wanted.fits(self.tag, self.source)
+    }
+
+    #[inline]
+    fn fits_group(&self, wanted: &Wanted, groups: &Groups) -> bool {
+        self.fits(wanted) && (!wanted.is_group || groups.contains(wanted.source, self.source))
     }
 
     #[inline]
@@ -457,7 +495,7 @@ impl<M: Copy> Message<M> {
 
     #[inline]
     fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
-        (MessageId { index: slot, generation: low(self.sequence) }, self.envelope(), self.value)
+        (self.id(slot), self.envelope(), self.value)
     }
 
     /// Whether it has that key in the class of this mask and kind of source.
@@ -476,6 +514,11 @@ impl<M: Copy> Entry for Message<M> {
     #[inline]
     fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    #[inline]
+    fn retire(&mut self) {
+        self.sequence = 0;
     }
 
     #[inline]

@@ -10,13 +10,12 @@ use std::collections::BTreeMap;
 #[test]
 fn order_word_keeps_the_order_of_a_vector() {
     let mut random = Random(1);
-    let mut order = Order::default();
+    let mut order = Order::EMPTY;
     let mut vector: Vec<u32> = Vec::new();
     for _ in 0..10_000 {
         if vector.len() < 16 && (vector.is_empty() || random.chance(50)) {
-            let free: Vec<u32> = (0..16).filter(|place| !vector.contains(place)).collect();
-            let place = random.pick(&free);
-            order.append(place);
+            let place = order.append();
+            assert!(place < 16 && !vector.contains(&place), "a place that is free");
             vector.push(place);
         } else {
             let at = random.below(vector.len());
