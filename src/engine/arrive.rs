@@ -230,10 +230,14 @@ impl Engine {
     }
 
     /// Something changed that messages may have waited for: those whose turn it is search again, in their order.
+    #[inline]
     pub(super) fn reconsider(&mut self) {
-        if self.waiting.is_empty() {
-            return;
+        if !self.waiting.is_empty() {
+            self.reconsider_all();
         }
+    }
+
+    fn reconsider_all(&mut self) {
         for waiter in self.waiting.take_all() {
             if self.waiting.holds_back(waiter.message.envelope.source)
                 && self.offload.rules().hold(Clause::LaterOfSourceWait)
