@@ -450,7 +450,7 @@ impl<R: Copy> Receive<R> {
     fn write(&mut self, wanted: Wanted, stay: Stay, value: R, sequence: u64) {
         let Wanted { tag, mask, source_mask, source, is_group } = wanted;
         (self.tag, self.mask, self.source_mask, self.source) = (tag, mask, source_mask, source);
-        self.state = u32::from(is_group) * GROUP | if stay == Stay::Posted { STAYS } else { 0 };
+        self.state = (u32::from(is_group) * GROUP) | if stay == Stay::Posted { STAYS } else { 0 };
         (self.sequence, self.value) = (sequence, value);
     }
 

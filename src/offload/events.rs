@@ -3,7 +3,7 @@
 //! Each `handle_*` checks that the event is expected, moves the record on, and says what the engine has to do.
 
 use crate::ids::{DeviceId, TagHandle, TransferId};
-use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
+use crate::seam::{Match, MatchStage, Operation, OperationDone};
 
 use super::Offload;
 use super::clause::Clause;
