@@ -80,16 +80,29 @@ pub struct ClaimId(u32);
 
 impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
+    ///
+    /// Budget: 60 instructions where both lists are short and no message fits.
     #[inline]
-    pub fn post(&mut self, receive: Receive) -> Posting {
-        if let Kind::Multi { least } = receive.kind {
-            return self.post_multi(&receive, least);
+    pub fn post(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once && !self.offload.is_active() {
+            let slot = Slot::new(receive);
+            if let Some(id) = self.matcher.try_post(&receive.pattern, slot) {
+                return Posting::Queued(id);
+            }
         }
-        let slot = Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: NONE };
+        self.post_any(receive)
+    }
+
+    #[inline(never)]
+    fn post_any(&mut self, receive: &Receive) -> Posting {
+        if let Kind::Multi { least } = receive.kind {
+            return self.post_multi(receive, least);
+        }
+        let slot = Slot::new(receive);
         match self.matcher.post(receive.pattern, Stay::Once, slot) {
             Posted::Queued(id) => {
                 if self.offload.is_active() {
-                    self.track(id, &receive, false);
+                    self.track(id, receive, false);
                 }
                 Posting::Queued(id)
             }
@@ -165,7 +178,7 @@ impl Engine {
             self.settle_multi(slot.multi);
             return;
         }
-        self.completions.push_back(Completion { context: slot.context, end: End::Cancelled });
+        self.completions.push(Completion { context: slot.context, end: End::Cancelled });
     }
 
     /// The earliest-arrived unexpected message that fits, if there is one. Nothing changes.
@@ -260,7 +273,7 @@ impl Engine {
         if closed && under_way == 0 {
             self.multis.remove(index as usize);
             let end = if cancelled { End::Cancelled } else { End::Released };
-            self.completions.push_back(Completion { context, end });
+            self.completions.push(Completion { context, end });
         }
     }
 }

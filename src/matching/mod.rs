@@ -126,6 +126,47 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Arrived::Matched { receive, value }
     }
 
+    /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
+    /// short list is looked through without a call. `make` turns the value of the receive that takes the message into
+    /// what the caller wants, or declines; then, as with [`Quick::Ask`], nothing has changed.
+    #[inline(always)]
+    pub fn try_take_posted<O>(
+        &mut self,
+        envelope: &Envelope,
+        make: impl FnOnce(&R) -> Option<O>,
+    ) -> Quick<O> {
+        if !self.posted.is_short() {
+            return Quick::Ask;
+        }
+        let Some(found) = self.posted.find_current(envelope) else { return Quick::Nothing };
+        if !found.entry.is_plain() {
+            return Quick::Ask;
+        }
+        let Some(made) = make(&found.entry.value) else { return Quick::Ask };
+        found.remove();
+        Quick::Taken(made)
+    }
+
+    /// The quick half of [`Self::post`] of a receive that leaves with its first match: `None`, and nothing has
+    /// changed, if a message fits or that cannot be told without a call.
+    #[inline(always)]
+    pub fn try_post(&mut self, pattern: &Pattern, value: R) -> Option<ReceiveId> {
+        if !self.unexpected.is_short() {
+            return None;
+        }
+        let (source_mask, source) = match pattern.source {
+            Source::Any => (0, 0),
+            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
+            Source::Group(_) => return None,
+        };
+        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
+        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
+        if self.unexpected.find_current(&wanted).is_some() {
+            return None;
+        }
+        self.posted.queue_dense(wanted, Stay::Once, value)
+    }
+
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         match self.posted.take_first(&envelope, &self.groups) {
@@ -459,6 +500,17 @@ pub enum Posted<M> {
     },
     /// No message fits: it is posted.
     Queued(ReceiveId),
+}
+
+/// What a quick look says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quick<O> {
+    /// The earliest receive that fits has left the list.
+    Taken(O),
+    /// No receive fits.
+    Nothing,
+    /// A quick look does not tell; nothing has changed.
+    Ask,
 }
 
 /// What became of a message.

@@ -42,7 +42,7 @@ pub(super) struct Receive<R> {
     /// Of its key, if it is in a class.
     fragment: u32,
     link: Link,
-    value: R,
+    pub(super) value: R,
 }
 
 /// A receive that was found, and how to take it.
@@ -79,7 +79,7 @@ impl<R: Copy> PostedList<R> {
     }
 
     #[inline(always)]
-    fn queue_dense(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
+    pub(super) fn queue_dense(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
         let (slot, sequence, receive) = self.store.next_dense()?;
         receive.write(wanted, stay, value, sequence);
         Some(ReceiveId { index: slot, generation: low(sequence) })
