@@ -79,20 +79,20 @@ impl<M: Copy> UnexpectedList<M> {
         Some(MessageId { index: slot, generation: low(sequence) })
     }
 
-    #[cold]
     #[inline(never)]
-    fn queue_slow(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
-        if self.store.make_room(|| Message::new(message, value, 0, DENSE))
-            && let Some(id) = self.queue_dense(message, value)
-        {
-            return id;
-        }
-        if self.store.has_dense() {
+    fn queue_slow(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> MessageId {
+        if !self.store.is_indexed() {
+            if self.store.make_room(|| Message::new(envelope, value))
+                && let Some(id) = self.queue_dense(envelope, value)
+            {
+                return id;
+            }
             self.spill(groups);
         }
-        let (slot, sequence) =
-            self.store.push_indexed(|_, sequence| Message::new(message, value, sequence, INDEXED));
-        self.index(slot, message, groups);
+        let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
+        (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
+        (message.sequence, message.value) = (sequence, value);
+        self.index(slot, envelope, groups);
         MessageId { index: slot, generation: low(sequence) }
     }
 
@@ -118,46 +118,47 @@ impl<M: Copy> UnexpectedList<M> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn index_in(&mut self, number: usize, slot: u32, message: &Envelope, groups: &Groups) {
         let class = &mut self.classes[number];
         let key = class.key_of(message.tag.0, message.source.0, groups);
         let fragment = fragment(self.hasher, key);
-        let (mask, kind) = (class.mask, class.kind);
-        let store = &self.store;
-        let found = class.table.find(fragment, |other| store.at(other).has_key(mask, kind, key, groups));
+        let (mask, kind, store) = (class.mask, class.kind, &self.store);
+        let is_key = |other| store.at(other).has_key(mask, kind, key, groups);
+        let head = class.table.find_or_insert(fragment, slot, is_key);
         let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-        if let Some(place) = found {
-            super::fifo::append(&mut links, place.slot, slot);
-        } else {
-            *links.link(slot) = Link::alone(slot);
-            class.table.insert(fragment, slot);
+        match head {
+            Some(head) => super::fifo::append(&mut links, head, slot),
+            None => *links.link(slot) = Link::alone(slot),
         }
     }
 
     /// Take an indexed message out of every live class. `found` is where one of them has it, if that is known.
-    #[inline]
-    fn unindex(&mut self, slot: u32, found: Option<(usize, u32, Place)>, groups: &Groups) {
-        let message = self.store.at(slot);
-        let (tag, source) = (message.tag, message.source);
+    #[inline(always)]
+    fn unindex(&mut self, slot: u32, found: Option<(usize, u32, Place)>, groups: &Groups) -> Message<M> {
+        let message = self.store.remove_indexed(slot);
         let mut live = self.live;
         while live != 0 {
             let number = live.trailing_zeros() as usize;
             live &= live - 1;
             let class = &mut self.classes[number];
             let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+            let link = match message.links.get(number) {
+                Some(link) => *link,
+                None => *links.link(slot),
+            };
             match found {
                 Some((at, fragment, place)) if at == number => {
-                    class.remove_first(fragment, place, &mut links);
+                    class.remove_first(fragment, place, link, &mut links);
                 }
                 _ => {
-                    let key = class.key_of(tag, source, groups);
+                    let key = class.key_of(message.tag, message.source, groups);
                     let hasher = self.hasher;
-                    class.remove(slot, &mut links, || fragment(hasher, key));
+                    class.remove(slot, link, &mut links, || fragment(hasher, key));
                 }
             }
         }
-        self.store.remove_indexed(slot);
+        message
     }
 
     /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
@@ -212,17 +213,15 @@ impl<M: Copy> UnexpectedList<M> {
         Some(taken)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_first_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
         let (slot, found) = self.find_indexed(wanted, groups)?;
-        let message = self.store.at(slot);
-        let (taken, sequence) = (message.taken(slot), message.sequence);
-        self.store.matched_indexed(sequence);
-        self.unindex(slot, found, groups);
-        Some(taken)
+        let message = self.unindex(slot, found, groups);
+        self.store.matched_indexed(message.sequence);
+        Some(message.taken(slot))
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<Found> {
         let (mask, kind) = (wanted.mask, wanted.kind());
         let number = if self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind)) {
@@ -340,12 +339,12 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline]
     pub(super) fn take(&mut self, id: MessageId, groups: &Groups) -> Option<(Envelope, M)> {
         let message = self.store.named(id.index, id.generation)?;
-        let taken = (message.envelope(), message.value);
-        if message.home == DENSE {
-            self.store.remove_dense(id.index);
-        } else {
-            self.unindex(id.index, None, groups);
+        if message.home != DENSE {
+            let message = self.unindex(id.index, None, groups);
+            return Some((message.envelope(), message.value));
         }
+        let taken = (message.envelope(), message.value);
+        self.store.remove_dense(id.index);
         Some(taken)
     }
 
@@ -461,10 +460,9 @@ impl<M: Copy> Message<M> {
         MessageId { index: slot, generation: low(self.sequence) }
     }
 
-    #[inline]
-    fn new(message: &Envelope, value: M, sequence: u64, home: u32) -> Self {
+    fn new(message: &Envelope, value: M) -> Self {
         let links = [Link::free(NO_SLOT); LINKS_WITHIN];
-        Self { tag: message.tag.0, source: message.source.0, home, sequence, links, value }
+        Self { tag: message.tag.0, source: message.source.0, home: DENSE, sequence: 0, links, value }
     }
 
     /// Whether it is what is wanted, if that is not a group's.
