@@ -103,6 +103,14 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[inline(never)]
     fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
+        if let Some((message, envelope, value)) = self.unexpected.take_first_of_class(&wanted, &self.groups) {
+            return Posted::Matched { message, envelope, value };
+        }
+        self.post_anywhere(wanted, stay, value)
+    }
+
+    #[inline(never)]
+    fn post_anywhere(&mut self, wanted: Wanted, stay: Stay, value: R) -> Posted<M> {
         match self.unexpected.take_first(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
             None => Posted::Queued(self.posted.queue(wanted, stay, value)),
@@ -128,6 +136,14 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        if let Some((receive, value)) = self.posted.take_first_of_class(&envelope, &self.groups) {
+            return Arrived::Matched { receive, value };
+        }
+        self.arrive_anywhere(envelope, value)
+    }
+
+    #[inline(never)]
+    fn arrive_anywhere(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         match self.posted.take_first(&envelope, &self.groups) {
             Some((receive, value)) => Arrived::Matched { receive, value },
             None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),

@@ -17,8 +17,6 @@ pub(super) struct PostedList<R> {
     pub(super) store: Store<Receive<R>>,
     hasher: Hasher,
     classes: Vec<Class>,
-    /// Receives in each class.
-    counts: [u32; CLASSES],
     /// Which classes hold any.
     occupied: u32,
     /// The class of the receive that was indexed last.
@@ -64,7 +62,6 @@ impl<R: Copy> PostedList<R> {
             store: Store::new(dense_limit),
             hasher,
             classes: Vec::new(),
-            counts: [0; CLASSES],
             occupied: 0,
             recent: 0,
             unclassed: NO_SLOT,
@@ -132,7 +129,6 @@ impl<R: Copy> PostedList<R> {
     fn index(&mut self, slot: u32, number: Option<usize>, key: Key, fragment: u32) {
         let Some(number) = number else { return self.append_unclassed(slot) };
         let class = &mut self.classes[number];
-        self.counts[number % CLASSES] += 1;
         self.occupied |= 1 << number;
         let (mask, store) = (class.mask, &self.store);
         let head = class.table.find_or_insert(fragment, slot, |other| store.at(other).has_key(mask, key));
@@ -168,7 +164,9 @@ impl<R: Copy> PostedList<R> {
                 self.classes.push(Class::new(mask, kind));
                 return Some(self.classes.len() - 1);
             }
-            let idle = |number: &usize| self.counts[*number] == 0 && !self.classes[*number].is_declared;
+            let idle = |number: &usize| {
+                self.classes[*number].table.keys() == 0 && !self.classes[*number].is_declared
+            };
             let oldest = (0..CLASSES).filter(idle).min_by_key(|number| self.classes[*number].used_at)?;
             self.classes[oldest].become_class(mask, kind);
             Some(oldest)
@@ -190,7 +188,7 @@ impl<R: Copy> PostedList<R> {
     /// The earliest receive that fits a message.
     #[inline]
     pub(super) fn first(&self, message: &Envelope, groups: &Groups) -> Option<ReceiveId> {
-        if self.store.indexed != 0
+        if self.store.indexed() != 0
             && let Some(found) = self.find_indexed(message, groups)
         {
             return Some(ReceiveId { index: found.slot, generation: low(found.sequence) });
@@ -216,7 +214,7 @@ impl<R: Copy> PostedList<R> {
     /// class and 35 for each further one.
     #[inline]
     pub(super) fn take_first(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
-        if self.store.indexed != 0
+        if self.store.indexed() != 0
             && let Some(taken) = self.take_first_indexed(message, groups)
         {
             return Some(taken);
@@ -227,6 +225,37 @@ impl<R: Copy> PostedList<R> {
             found.remove();
         }
         Some(taken)
+    }
+
+    /// The most frequent case alone, for few instructions: one class holds all, and the receive is the only one of
+    /// its key. None says nothing. Budget: 110 instructions.
+    #[inline(always)]
+    pub(super) fn take_first_of_class(
+        &mut self,
+        message: &Envelope,
+        groups: &Groups,
+    ) -> Option<(ReceiveId, R)> {
+        if !self.occupied.is_power_of_two() || self.unclassed != NO_SLOT {
+            return None;
+        }
+        let number = self.occupied.trailing_zeros() as usize;
+        let class = self.classes.get_mut(number)?;
+        let key = class.key_of(message.tag.0, message.source.0, groups);
+        let fragment = fragment(self.hasher, key);
+        let (mask, store) = (class.mask, &self.store);
+        let cell = class.table.find_cell(fragment, |slot| {
+            store.high(slot).is_some_and(|receive| {
+                receive.has_key(mask, key) && receive.state & STAYS == 0 && receive.link.next() == slot
+            })
+        })?;
+        let slot = cell.slot;
+        let receive = self.store.remove_high(slot);
+        cell.clear();
+        if class.table.keys() == 0 {
+            self.occupied = 0;
+        }
+        self.store.matched_indexed(receive.sequence);
+        Some((receive.id(slot), receive.value))
     }
 
     #[inline(always)]
@@ -317,9 +346,7 @@ impl<R: Copy> PostedList<R> {
 
     #[inline]
     fn leave_class(&mut self, class: usize) {
-        let count = &mut self.counts[class % CLASSES];
-        *count -= 1;
-        if *count == 0 {
+        if self.classes[class].table.keys() == 0 {
             self.occupied &= !(1 << class);
         }
     }
@@ -374,7 +401,6 @@ impl<R: Copy> PostedList<R> {
     fn rebuild(&mut self, number: usize) {
         self.classes[number].table.clear();
         for (_, slot) in self.store.in_order(|receive| receive.home() == number + 1) {
-            self.counts[number] -= 1;
             let key = self.store.at(slot).wanted().key();
             let fragment = fragment(self.hasher, key);
             let receive = self.store.at_mut(slot);
@@ -420,13 +446,12 @@ impl<R: Copy> PostedList<R> {
                     }
                 }
             }
-            assert_eq!(count, self.counts[number]);
             assert_eq!(count != 0, self.occupied & (1 << number) != 0);
             in_classes += count;
         }
         let unclassed = self.store.in_order(|receive| receive.home() == UNCLASSED);
         assert_eq!(unclassed.first().map_or(NO_SLOT, |(_, slot)| *slot), self.unclassed);
-        assert_eq!(in_classes as usize + unclassed.len(), self.store.indexed as usize);
+        assert_eq!(in_classes as usize + unclassed.len(), self.store.indexed() as usize);
     }
 }
 

@@ -42,8 +42,6 @@ pub(super) struct Store<T> {
     /// The block before.
     old_order: Order,
     old_base: u32,
-    /// How many entries are indexed.
-    pub(super) indexed: u32,
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
     dense_limit: u32,
@@ -69,7 +67,6 @@ impl<T: Entry> Store<T> {
             next_sequence: 1,
             old_order: Order::EMPTY,
             old_base: 0,
-            indexed: 0,
             young_streak: 0,
             dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
             regions: [const { None }; REGIONS as usize],
@@ -78,6 +75,12 @@ impl<T: Entry> Store<T> {
             unused_slot: CHUNK_SLOTS,
             chunks: Chunks::new(),
         }
+    }
+
+    /// How many entries are indexed.
+    #[inline(always)]
+    pub(super) const fn indexed(&self) -> u32 {
+        self.older - self.old_order.len()
     }
 
     /// How many entries there are.
@@ -216,7 +219,7 @@ impl<T: Entry> Store<T> {
     /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
     /// move what [`Self::spill`] yields to its indexes and [`Self::push_indexed`] the entry.
     pub(super) fn make_room(&mut self, filler: impl FnOnce() -> T) -> bool {
-        if self.dense_limit == 0 || (self.limit == 0 && self.indexed != 0) {
+        if self.dense_limit == 0 || (self.limit == 0 && self.older != 0) {
             return false;
         }
         if self.current.is_none() {
@@ -239,10 +242,9 @@ impl<T: Entry> Store<T> {
     pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
         let blocks = [(self.old_order, self.old_base), (self.order, self.base)];
         for (order, base) in blocks {
-            self.indexed += order.len();
             self.pinned[(base / PLACES % REGIONS) as usize] += order.len();
         }
-        self.older = self.indexed;
+        self.older += self.order.len();
         (self.old_order, self.order) = (Order::EMPTY, Order::EMPTY);
         (self.limit, self.young_streak) = (0, 0);
         blocks.into_iter().flat_map(|(order, base)| {
@@ -253,7 +255,7 @@ impl<T: Entry> Store<T> {
     /// Whether new entries are indexed, and some are.
     #[inline(always)]
     pub(super) const fn is_indexed(&self) -> bool {
-        self.limit == 0 && self.indexed != 0
+        self.limit == 0 && self.older != 0
     }
 
     /// Where the next entry goes outside the dense ones: its slot, its sequence number, and what to write. `filler`
@@ -262,7 +264,6 @@ impl<T: Entry> Store<T> {
     pub(super) fn next_indexed(&mut self, filler: impl FnOnce() -> T) -> (u32, u64, &mut T) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.indexed += 1;
         self.older += 1;
         if self.free_slot == NO_SLOT {
             self.add_slot(filler());
@@ -283,23 +284,36 @@ impl<T: Entry> Store<T> {
         self.free_slot = slot;
     }
 
-    /// Take out an indexed entry. Budget: 18 instructions.
+    /// An entry in a slot that is in a chunk.
     #[inline(always)]
-    pub(super) fn remove_indexed(&mut self, slot: u32) -> T {
-        self.indexed -= 1;
-        self.older -= 1;
-        if slot < LOW_SLOTS {
-            return self.remove_indexed_low(slot);
-        }
+    pub(super) fn high(&self, slot: u32) -> Option<&T> {
+        self.chunks.get((slot as usize).wrapping_sub(CHUNK))
+    }
+
+    /// Take out an indexed entry of [`Self::high`]. Budget: 15 instructions.
+    #[inline(always)]
+    pub(super) fn remove_high(&mut self, slot: u32) -> T {
         let next = self.free_slot;
         let entry = self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK));
         let taken = *entry;
         entry.release(next);
         self.free_slot = slot;
-        if self.indexed == 0 && self.limit == 0 {
+        self.forget_indexed();
+        taken
+    }
+
+    #[inline(always)]
+    fn forget_indexed(&mut self) {
+        self.older -= 1;
+        if self.older == 0 && self.limit == 0 {
             self.enter_dense();
         }
-        taken
+    }
+
+    /// Take out an indexed entry. Budget: 18 instructions.
+    #[inline(always)]
+    pub(super) fn remove_indexed(&mut self, slot: u32) -> T {
+        if slot < LOW_SLOTS { self.remove_indexed_low(slot) } else { self.remove_high(slot) }
     }
 
     #[cold]
@@ -308,9 +322,7 @@ impl<T: Entry> Store<T> {
         let taken = *self.at(slot);
         self.at_mut(slot).retire();
         self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
-        if self.indexed == 0 && self.limit == 0 {
-            self.enter_dense();
-        }
+        self.forget_indexed();
         taken
     }
 
@@ -387,7 +399,7 @@ impl<T: Entry> Store<T> {
                 newest_indexed = newest_indexed.max(entry.sequence());
             }
         });
-        assert_eq!(indexed, self.indexed);
+        assert_eq!(indexed, self.indexed());
         assert!(newest_indexed < oldest_dense);
         let mut last = 0;
         for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
@@ -397,7 +409,6 @@ impl<T: Entry> Store<T> {
                 last = entry.sequence();
             }
         }
-        assert_eq!(self.older, self.indexed + self.old_order.len());
         let mut slot = self.free_slot;
         let mut free = 0;
         while slot != NO_SLOT {
@@ -410,7 +421,7 @@ impl<T: Entry> Store<T> {
             .iter()
             .filter(|(_, slot)| *slot < LOW_SLOTS)
             .count();
-        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed as usize - low_indexed);
+        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed() as usize - low_indexed);
     }
 }
 

@@ -34,6 +34,23 @@ pub(super) struct Place {
     pub(super) slot: u32,
 }
 
+/// An occupied cell of a key's own line.
+pub(super) struct Cell<'a> {
+    line: &'a mut Line,
+    top: u32,
+    keys: &'a mut u32,
+    pub(super) slot: u32,
+}
+
+impl Cell<'_> {
+    /// The key has no entries left. Budget: 6 instructions.
+    #[inline(always)]
+    pub(super) fn clear(self) {
+        self.line.control &= !(0xff << (self.top & 0x38));
+        *self.keys -= 1;
+    }
+}
+
 impl Place {
     /// Nowhere.
     pub(super) const NONE: Self = Self { line: 0, cell: 0, slot: 0 };
@@ -55,7 +72,7 @@ impl Table {
     }
 
     /// How many keys are in it.
-    #[cfg(test)]
+    #[inline(always)]
     pub(super) const fn keys(&self) -> u32 {
         self.keys
     }
@@ -102,6 +119,23 @@ impl Table {
             cells &= cells - 1;
         }
         if line.link() == 0 { None } else { self.find_overflow(line.link(), fragment, key) }
+    }
+
+    /// The cell of a key that is in its own line, to be taken out. None does not mean that it is not elsewhere.
+    /// Budget: 30 instructions and one cache line, plus `is_key`.
+    #[inline(always)]
+    pub(super) fn find_cell(&mut self, fragment: u32, is_key: impl Fn(u32) -> bool) -> Option<Cell<'_>> {
+        let number = self.line_of(fragment);
+        let line = self.lines.get_mut(number as usize)?;
+        let mut cells = line.cells_with_fragment(fragment);
+        while cells != 0 {
+            let slot = line.slot(cell_of(cells));
+            if is_key(slot) {
+                return Some(Cell { line, top: cells.trailing_zeros(), keys: &mut self.keys, slot });
+            }
+            cells &= cells - 1;
+        }
+        None
     }
 
     /// The first entry of the key, or else `slot` is that now. Budget: 40 instructions and one cache line, plus

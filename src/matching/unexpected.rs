@@ -173,7 +173,7 @@ impl<M: Copy> UnexpectedList<M> {
 
     #[inline(never)]
     fn first_any(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
-        if self.store.indexed != 0
+        if self.store.indexed() != 0
             && let Some((slot, _)) = self.find_indexed(wanted, groups)
         {
             return Some(self.store.at(slot).id(slot));
@@ -202,7 +202,7 @@ impl<M: Copy> UnexpectedList<M> {
         wanted: &Wanted,
         groups: &Groups,
     ) -> Option<(MessageId, Envelope, M)> {
-        if self.store.indexed != 0
+        if self.store.indexed() != 0
             && let Some(taken) = self.take_first_indexed(wanted, groups)
         {
             return Some(taken);
@@ -211,6 +211,38 @@ impl<M: Copy> UnexpectedList<M> {
         let taken = found.entry.taken(found.slot);
         found.remove();
         Some(taken)
+    }
+
+    /// The most frequent case alone, for few instructions: the class that was searched last is the only one, and
+    /// the message is the only one of its key. None says nothing. Budget: 110 instructions.
+    #[inline(always)]
+    pub(super) fn take_first_of_class(
+        &mut self,
+        wanted: &Wanted,
+        groups: &Groups,
+    ) -> Option<(MessageId, Envelope, M)> {
+        let number = self.recent;
+        if self.live != 1 << number || number >= LINKS_WITHIN {
+            return None;
+        }
+        let class = self.classes.get_mut(number)?;
+        let (mask, kind) = (wanted.mask, wanted.kind());
+        if !class.is_for(mask, kind) {
+            return None;
+        }
+        let key = wanted.key();
+        let fragment = fragment(self.hasher, key);
+        let store = &self.store;
+        let cell = class.table.find_cell(fragment, |slot| {
+            store.high(slot).is_some_and(|message| {
+                message.has_key(mask, kind, key, groups) && message.links[number].next() == slot
+            })
+        })?;
+        let slot = cell.slot;
+        let message = self.store.remove_high(slot);
+        cell.clear();
+        self.store.matched_indexed(message.sequence);
+        Some(message.taken(slot))
     }
 
     #[inline(always)]
@@ -280,7 +312,7 @@ impl<M: Copy> UnexpectedList<M> {
 
     /// Index every indexed message in a class that has none. In slot order, if that is the order of arrival.
     fn refill(&mut self, number: usize, groups: &Groups) {
-        self.scanned += u64::from(self.store.indexed);
+        self.scanned += u64::from(self.store.indexed());
         for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
             let envelope = self.store.at(slot).envelope();
             self.index_in(number, slot, &envelope, groups);
@@ -300,7 +332,7 @@ impl<M: Copy> UnexpectedList<M> {
     #[cold]
     fn scan(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
         self.searches += 1;
-        self.scanned += u64::from(self.store.indexed);
+        self.scanned += u64::from(self.store.indexed());
         let mut first: Option<(u64, u32)> = None;
         self.store.for_each(|slot, message| {
             if message.home == INDEXED
@@ -449,7 +481,7 @@ impl<M: Copy> UnexpectedList<M> {
                     }
                 }
             }
-            assert_eq!(count, self.store.indexed);
+            assert_eq!(count, self.store.indexed());
         }
     }
 }
