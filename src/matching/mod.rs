@@ -100,6 +100,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Posted::Matched { message, envelope, value }
     }
 
+    #[cold]
     #[inline(never)]
     fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
@@ -134,6 +135,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Arrived::Matched { receive, value }
     }
 
+    #[cold]
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         if let Some((receive, value)) = self.posted.take_first_of_class(&envelope, &self.groups) {

@@ -86,6 +86,7 @@ impl<R: Copy> PostedList<R> {
         Some(ReceiveId { index: slot, generation: low(sequence) })
     }
 
+    #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
         if !self.store.is_indexed() {

@@ -457,15 +457,16 @@ fn find<'a, T>(
 ) -> Option<Dense<'a, T>> {
     let end = order.end();
     let mut places = order.places();
-    let mut position = 0;
-    while position < end {
+    let mut left = end;
+    while left != 0 {
         let place = low(places & 15);
         if fits(&region[place as usize]) {
             let entry = &mut region[place as usize];
+            let position = end - left;
             return Some(Dense { entry, slot: base | place, order, position, places, older: None });
         }
         places >>= 4;
-        position += 4;
+        left -= 4;
     }
     None
 }

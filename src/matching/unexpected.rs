@@ -79,6 +79,7 @@ impl<M: Copy> UnexpectedList<M> {
         Some(MessageId { index: slot, generation: low(sequence) })
     }
 
+    #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> MessageId {
         if !self.store.is_indexed() {
