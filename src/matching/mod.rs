@@ -104,8 +104,16 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[inline(never)]
     fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
-        if let Some((message, envelope, value)) = self.unexpected.take_first_of_class(&wanted, &self.groups) {
+        let taken = if self.unexpected.store.indexed() == 0 {
+            self.unexpected.take_first_dense(&wanted, &self.groups)
+        } else {
+            self.unexpected.take_first_of_class(&wanted, &self.groups)
+        };
+        if let Some((message, envelope, value)) = taken {
             return Posted::Matched { message, envelope, value };
+        }
+        if self.unexpected.store.indexed() == 0 {
+            return Posted::Queued(self.posted.queue(wanted, stay, value));
         }
         self.post_anywhere(wanted, stay, value)
     }
@@ -138,8 +146,16 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[cold]
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
-        if let Some((receive, value)) = self.posted.take_first_of_class(&envelope, &self.groups) {
+        let taken = if self.posted.store.indexed() == 0 {
+            self.posted.take_first_dense(&envelope, &self.groups)
+        } else {
+            self.posted.take_first_of_class(&envelope, &self.groups)
+        };
+        if let Some((receive, value)) = taken {
             return Arrived::Matched { receive, value };
+        }
+        if self.posted.store.indexed() == 0 {
+            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
         }
         self.arrive_anywhere(envelope, value)
     }
@@ -161,7 +177,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     /// The earliest unexpected message that fits a pattern: a peek. Takes nothing, but may build the pattern's
     /// class.
-    #[inline]
+    #[inline(always)]
     pub fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
         self.unexpected.first(&Wanted::new(pattern), &self.groups)
     }
@@ -179,13 +195,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     }
 
     /// Take a receive off the list, whether it stays or not: it matched or was cancelled. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
         self.posted.take(id)
     }
 
     /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
         self.unexpected.take(id, &self.groups)
     }
@@ -387,7 +403,7 @@ macro_rules! matching {
             fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId> {
                 $matcher::first_posted(self, envelope)
             }
-            #[inline]
+            #[inline(always)]
             fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
                 $matcher::first_unexpected(self, pattern)
             }
@@ -399,11 +415,11 @@ macro_rules! matching {
             fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
                 $matcher::queue_unexpected(self, envelope, value)
             }
-            #[inline]
+            #[inline(always)]
             fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
                 $matcher::take_posted(self, id)
             }
-            #[inline]
+            #[inline(always)]
             fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
                 $matcher::take_unexpected(self, id)
             }

@@ -320,7 +320,7 @@ impl<T: Entry> Store<T> {
     #[inline(never)]
     fn remove_indexed_low(&mut self, slot: u32) -> T {
         let taken = *self.at(slot);
-        self.at_mut(slot).retire();
+        self.at_mut(slot).release(NO_SLOT);
         self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
         self.forget_indexed();
         taken

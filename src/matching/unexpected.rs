@@ -38,6 +38,7 @@ pub(super) struct UnexpectedList<M> {
 pub(super) struct Message<M> {
     tag: u64,
     source: u32,
+    /// [`INDEXED`], or else [`DENSE`], also while its slot is free.
     home: u32,
     sequence: u64,
     links: [Link; LINKS_WITHIN],
@@ -74,7 +75,8 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(always)]
     fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
         let (slot, sequence, message) = self.store.next_dense()?;
-        (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, DENSE);
+        debug_assert!(message.home == DENSE);
+        (message.tag, message.source) = (envelope.tag.0, envelope.source.0);
         (message.sequence, message.value) = (sequence, value);
         Some(MessageId { index: slot, generation: low(sequence) })
     }
@@ -163,7 +165,7 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
         if self.store.older == 0 && !wanted.is_group {
             let found = self.store.find_current(|message| message.fits(wanted))?;
@@ -208,6 +210,16 @@ impl<M: Copy> UnexpectedList<M> {
         {
             return Some(taken);
         }
+        self.take_first_dense(wanted, groups)
+    }
+
+    /// The earliest of the dense messages. Budget: 20 instructions, and 13 for each that is looked at.
+    #[inline(always)]
+    pub(super) fn take_first_dense(
+        &mut self,
+        wanted: &Wanted,
+        groups: &Groups,
+    ) -> Option<(MessageId, Envelope, M)> {
         let found = self.store.find_dense(|message| message.fits_group(wanted, groups))?;
         let taken = found.entry.taken(found.slot);
         found.remove();
@@ -373,12 +385,17 @@ impl<M: Copy> UnexpectedList<M> {
     pub(super) fn take(&mut self, id: MessageId, groups: &Groups) -> Option<(Envelope, M)> {
         let message = self.store.named(id.index, id.generation)?;
         if message.home != DENSE {
-            let message = self.unindex(id.index, None, groups);
-            return Some((message.envelope(), message.value));
+            return Some(self.take_indexed(id.index, groups));
         }
         let taken = (message.envelope(), message.value);
         self.store.remove_dense(id.index);
         Some(taken)
+    }
+
+    #[inline(never)]
+    fn take_indexed(&mut self, slot: u32, groups: &Groups) -> (Envelope, M) {
+        let message = self.unindex(slot, None, groups);
+        (message.envelope(), message.value)
     }
 
     pub(super) fn get(&self, id: MessageId) -> Option<(Envelope, &M)> {
@@ -544,7 +561,7 @@ impl<M: Copy> Entry for Message<M> {
 
     #[inline]
     fn release(&mut self, next: u32) {
-        self.sequence = 0;
+        (self.sequence, self.home) = (0, DENSE);
         self.links[0] = Link::free(next);
     }
 
