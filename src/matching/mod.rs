@@ -100,9 +100,26 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Posted::Matched { message, envelope, value }
     }
 
+    #[cold]
     #[inline(never)]
     fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
+        let taken = if self.unexpected.store.indexed() == 0 {
+            self.unexpected.take_first_dense(&wanted, &self.groups)
+        } else {
+            self.unexpected.take_first_of_class(&wanted, &self.groups)
+        };
+        if let Some((message, envelope, value)) = taken {
+            return Posted::Matched { message, envelope, value };
+        }
+        if self.unexpected.store.indexed() == 0 {
+            return Posted::Queued(self.posted.queue(wanted, stay, value));
+        }
+        self.post_anywhere(wanted, stay, value)
+    }
+
+    #[inline(never)]
+    fn post_anywhere(&mut self, wanted: Wanted, stay: Stay, value: R) -> Posted<M> {
         match self.unexpected.take_first(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
             None => Posted::Queued(self.posted.queue(wanted, stay, value)),
@@ -126,6 +143,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Arrived::Matched { receive, value }
     }
 
+<<<<<<< HEAD
     /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
     /// short list is looked through without a call. `make` turns the value of the receive that takes the message into
     /// what the caller wants, or declines; then, as with [`Quick::Ask`], nothing has changed.
@@ -167,8 +185,27 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.posted.queue_dense(wanted, Stay::Once, value)
     }
 
+=======
+    #[cold]
+>>>>>>> matcher
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        let taken = if self.posted.store.indexed() == 0 {
+            self.posted.take_first_dense(&envelope, &self.groups)
+        } else {
+            self.posted.take_first_of_class(&envelope, &self.groups)
+        };
+        if let Some((receive, value)) = taken {
+            return Arrived::Matched { receive, value };
+        }
+        if self.posted.store.indexed() == 0 {
+            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+        }
+        self.arrive_anywhere(envelope, value)
+    }
+
+    #[inline(never)]
+    fn arrive_anywhere(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         match self.posted.take_first(&envelope, &self.groups) {
             Some((receive, value)) => Arrived::Matched { receive, value },
             None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
@@ -184,7 +221,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     /// The earliest unexpected message that fits a pattern: a peek. Takes nothing, but may build the pattern's
     /// class.
-    #[inline]
+    #[inline(always)]
     pub fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
         self.unexpected.first(&Wanted::new(pattern), &self.groups)
     }
@@ -202,13 +239,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     }
 
     /// Take a receive off the list, whether it stays or not: it matched or was cancelled. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
         self.posted.take(id)
     }
 
     /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
         self.unexpected.take(id, &self.groups)
     }
@@ -427,7 +464,7 @@ macro_rules! matching {
             fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId> {
                 $matcher::first_posted(self, envelope)
             }
-            #[inline]
+            #[inline(always)]
             fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
                 $matcher::first_unexpected(self, pattern)
             }
@@ -439,11 +476,11 @@ macro_rules! matching {
             fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
                 $matcher::queue_unexpected(self, envelope, value)
             }
-            #[inline]
+            #[inline(always)]
             fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
                 $matcher::take_posted(self, id)
             }
-            #[inline]
+            #[inline(always)]
             fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
                 $matcher::take_unexpected(self, id)
             }
