@@ -2,8 +2,8 @@
 //!
 //! Not here: what a receive or a message *is*. Both carry a plain value of the caller's.
 
-mod pattern;
 pub mod naive;
+mod pattern;
 
 pub use pattern::{Envelope, Pattern};
 
