@@ -10,9 +10,9 @@
 //! Not here: the loops (`common`), the paths counted (`paths`), the limits (record/instructions.json).
 #![deny(unsafe_code)]
 
-mod common;
 #[path = "instructions/callgrind.rs"]
 mod callgrind;
+mod common;
 #[path = "instructions/limits.rs"]
 mod limits;
 #[path = "instructions/paths.rs"]
@@ -36,6 +36,15 @@ fn main() -> ExitCode {
             path.run(|| {});
         }
         return ExitCode::SUCCESS;
+    }
+    if ucx {
+        match peer_ucx::Ucx::version() {
+            Ok(version) => eprintln!("peer: UCX {version}, TLS=self"),
+            Err(why) => {
+                eprintln!("UCX cannot be counted: {why}");
+                return ExitCode::from(2);
+            }
+        }
     }
     let names: Vec<String> = paths::all(ucx).iter().map(|path| path.name.clone()).collect();
     let figures = match callgrind::count(&names, ucx) {

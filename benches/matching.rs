@@ -43,12 +43,22 @@ fn main() {
 
 fn points() -> Vec<Point> {
     if std::env::var_os("TAGMATCH_SWEEP").is_some_and(|sweep| sweep == "full") {
-        return workload::points(&workload::SCENARIOS, &workload::MASKS, &workload::ORDERS, &workload::DEPTHS);
+        return workload::points(
+            &workload::SCENARIOS,
+            &workload::MASKS,
+            &workload::ORDERS,
+            &workload::DEPTHS,
+        );
     }
     let masks = [Masks::Full, Masks::Partial, Masks::FourClasses, Masks::Behind(128)];
-    let mut points = workload::points(&workload::SCENARIOS, &masks, &workload::ORDERS, &[1, 16, 1024, 65_536]);
+    let mut points =
+        workload::points(&workload::SCENARIOS, &masks, &workload::ORDERS, &[1, 16, 1024, 65_536]);
     points.retain(|point| {
-        let order = if point.scenario == Scenario::ProbeMiss || point.depth == 1 { Order::Forward } else { Order::Random };
+        let order = if point.scenario == Scenario::ProbeMiss || point.depth == 1 {
+            Order::Forward
+        } else {
+            Order::Random
+        };
         point.order == order
     });
     points
@@ -77,7 +87,11 @@ fn measure_point<S: Subject + Default>(group: &mut BenchmarkGroup<'_, WallTime>,
     });
 }
 
-fn measure_script<S: Subject + Default>(group: &mut BenchmarkGroup<'_, WallTime>, peer: &str, script: &Script) {
+fn measure_script<S: Subject + Default>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    peer: &str,
+    script: &Script,
+) {
     let mut subject = S::default();
     let mut stage = Stage::<S>::new(script);
     group.sampling_mode(SamplingMode::Flat);

@@ -9,11 +9,20 @@
 //! * [`matching`] – posted and unexpected lists: the one order
 //! * [`offload`] – posted receives in NICs
 //! * [`device`] – what carries messages and perhaps matches them
+#![cfg_attr(feature = "traces", doc = "* [`traces`] – what real MPI programs asked for, recorded")]
+#![cfg_attr(
+    feature = "traces",
+    doc = "* [`replay`] – a trace over anything that matches, every expected result checked"
+)]
 #![forbid(unsafe_code)]
 
 pub mod device;
 pub mod ids;
 pub mod matching;
 pub mod offload;
+#[cfg(feature = "traces")]
+pub mod replay;
 pub mod seam;
+#[cfg(feature = "traces")]
+pub mod traces;
 pub mod wire;

@@ -30,6 +30,7 @@ impl Seeded {
     }
 
     /// Uniform in `0..bound`; the bias of the remainder does not matter here.
+    #[expect(clippy::cast_possible_truncation, reason = "below a bound that is a usize")]
     pub(crate) const fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }

@@ -53,8 +53,7 @@ impl<S: Subject> Runner for Cycle<S> {
                 return whole;
             }
             if spent > limit / 8 {
-                return ((sample as f64 * limit.as_secs_f64() / spent.as_secs_f64()) as usize)
-                    .clamp(1, whole);
+                return scaled(sample, limit, spent).min(whole);
             }
             sample = (sample * 4).min(whole);
         }
@@ -137,6 +136,12 @@ pub(crate) fn clock_cost() -> Duration {
         seen.sort_unstable();
         seen[seen.len() / 2]
     })
+}
+
+/// As many as fit into `limit` when `sample` took `spent`, at least one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of messages")]
+fn scaled(sample: usize, limit: Duration, spent: Duration) -> usize {
+    ((sample as f64 * limit.as_secs_f64() / spent.as_secs_f64()) as usize).max(1)
 }
 
 /// Messages of the first try when a round's cost is not known.

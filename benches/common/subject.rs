@@ -105,3 +105,5 @@ impl Subject for Vectors {
         )
     }
 }
+
+pub(crate) use Vectors as MatcherSubject;

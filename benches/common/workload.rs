@@ -184,4 +184,4 @@ const PARTIAL: Ignore = Ignore(0x1_0000_0000);
 const ANY_TAG: Ignore = Ignore(0x1_7fff_ffff);
 /// Nothing; synchronous bit; that and the source field of `ofi_tag_1`; that and its communicator field.
 const CLASSES: [Ignore; 4] =
-    [Ignore::NONE, PARTIAL, Ignore(0xffffd_0000_0000), Ignore(0xfff0_0001_0000_0000)];
+    [Ignore::NONE, PARTIAL, Ignore(0x000f_fffd_0000_0000), Ignore(0xfff0_0001_0000_0000)];

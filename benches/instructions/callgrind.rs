@@ -24,7 +24,8 @@ pub(crate) fn mark() {
 
 /// Counts every path, or says what stands in the way.
 pub(crate) fn count(names: &[String], ucx: bool) -> Result<Figures, String> {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("instructions-{}", std::process::id()));
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("instructions-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let counted = run(&folder, ucx).and_then(|messages| read(&folder, names, &messages));
     let _ = fs::remove_dir_all(&folder);
@@ -35,7 +36,12 @@ pub(crate) fn count(names: &[String], ucx: bool) -> Result<Figures, String> {
 fn run(folder: &Path, ucx: bool) -> Result<Vec<u64>, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let out = Command::new("valgrind")
-        .args(["--tool=callgrind", "--dump-before=*callgrind*mark*", "--dump-line=no", "--separate-threads=no"])
+        .args([
+            "--tool=callgrind",
+            "--dump-before=*callgrind*mark*",
+            "--dump-line=no",
+            "--separate-threads=no",
+        ])
         .arg(format!("--callgrind-out-file={}", folder.join(DUMP).display()))
         .arg(program)
         .arg(INSIDE)

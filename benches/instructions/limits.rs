@@ -5,9 +5,9 @@
 //! what the project promises). A path without a figure on record fails too, so that none is forgotten.
 
 use serde_json::{Value, json};
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::fs;
 
 use crate::callgrind::Figures;
 use crate::common::record;
@@ -56,7 +56,8 @@ pub(crate) fn compare(figures: &Figures, check: bool) -> ExitCode {
 
 /// Makes the figures the recorded ones; tolerance, relations and budgets stay.
 pub(crate) fn record(figures: &Figures) -> ExitCode {
-    let mut recorded = read().unwrap_or_else(|_| json!({ "tolerance": TOLERANCE, "at_most": [], "budgets": {} }));
+    let mut recorded =
+        read().unwrap_or_else(|_| json!({ "tolerance": TOLERANCE, "at_most": [], "budgets": {} }));
     let rounded: serde_json::Map<String, Value> =
         figures.iter().map(|(name, now)| (name.clone(), json!((now * 10.0).round() / 10.0))).collect();
     recorded["figures"] = Value::Object(rounded);
@@ -82,7 +83,9 @@ fn recorded_paths_missing(recorded: &Value, figures: &Figures) -> Vec<String> {
 fn relations_broken(recorded: &Value, figures: &Figures) -> Vec<String> {
     let mut broken = Vec::new();
     for relation in recorded["at_most"].as_array().into_iter().flatten() {
-        let (Some(ours), Some(theirs)) = (relation["path"].as_str(), relation["of"].as_str()) else { continue };
+        let (Some(ours), Some(theirs)) = (relation["path"].as_str(), relation["of"].as_str()) else {
+            continue;
+        };
         let factor = relation["factor"].as_f64().unwrap_or(1.0);
         match (figures.get(ours), figures.get(theirs)) {
             (Some(now), Some(other)) if *now <= other * factor => {}

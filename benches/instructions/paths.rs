@@ -14,9 +14,11 @@ pub(crate) struct Path {
     /// `subject/what/…`
     pub(crate) name: String,
     quick: bool,
-    /// Given a mark: sets up, warms up, marks, runs, marks; how many messages.
-    body: Box<dyn FnOnce(&mut dyn FnMut()) -> u64>,
+    body: Body,
 }
+
+/// Given a mark: sets up, warms up, marks, runs, marks; how many messages.
+type Body = Box<dyn FnOnce(&mut dyn FnMut()) -> u64>;
 
 impl Path {
     /// Runs it; how many messages there were between the two marks.

@@ -154,8 +154,9 @@ fn row(lines: &[Line]) -> String {
 
 /// Three digits that count.
 fn significant(value: f64) -> String {
-    let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 6.0);
-    format!("{value:.*}", digits as usize)
+    let magnitude = value.abs();
+    let digits = [100.0, 10.0, 1.0, 0.1, 0.01].iter().take_while(|&&limit| magnitude < limit).count();
+    format!("{value:.digits$}")
 }
 
 fn rounded(value: f64) -> Value {

@@ -1,0 +1,133 @@
+//! Replays of the recorded traces.
+
+use super::*;
+use crate::traces::layout::{self, Layout};
+use crate::traces::{Bundled, bundled};
+
+fn read(bundle: &Bundled) -> Trace {
+    bundle.read().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn over_vectors(trace: &Trace) -> Report {
+    run(trace, &mut Software::new(Vectors::default(), trace.counts()))
+}
+
+#[test]
+fn every_recorded_trace_replays_over_plain_vectors_as_expected() {
+    for bundle in bundled() {
+        let trace = read(bundle);
+        let report = over_vectors(&trace);
+        assert!(report.is_exact(), "{}: {report:?}", trace.name);
+        assert_eq!(report.checked, trace.steps.len() as u64);
+    }
+}
+
+#[test]
+fn the_source_in_the_tag_changes_no_result_of_any_recorded_trace() {
+    for bundle in bundled() {
+        let recorded = read(bundle);
+        let trace =
+            layout::apply(Layout::SourceInTag, recorded.clone()).unwrap_or_else(|error| panic!("{error}"));
+        let report = over_vectors(&trace);
+        assert!(report.is_exact(), "{}: {report:?}", trace.name);
+        let in_tag_already = recorded.header.value("mpi").is_some_and(|mpi| mpi.contains("ofi_tag_1"));
+        assert_eq!(trace == recorded, in_tag_already, "{}", trace.name);
+    }
+}
+
+fn small(events: &str) -> Trace {
+    Trace::from_bytes("small", format!("# format: fi-tagged-trace 1\n{events}"))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_wrong_expectation_is_counted_and_described() {
+    let trace = small(
+        "post 0 tag=1 ignore=0 src=any len=8\npost 1 tag=1 ignore=0 src=any len=8\n\
+         arrive 0 tag=1 src=0 len=8\nmatch 1 0\n",
+    );
+    let report = over_vectors(&trace);
+    assert_eq!((report.events, report.checked, report.disagreements), (3, 3, 1));
+    assert_eq!(
+        report.first[0].to_string(),
+        "line 4: arrive 0: expected receive 1 takes message 0, got receive 0 takes message 0"
+    );
+    assert!(!report.is_exact());
+}
+
+#[test]
+fn a_match_that_was_not_expected_is_a_disagreement() {
+    let trace = small("post 0 tag=1 ignore=0 src=any len=8\narrive 0 tag=1 src=0 len=8\n");
+    let report = over_vectors(&trace);
+    assert_eq!(
+        report.first[0].to_string(),
+        "line 3: arrive 0: expected no match, got receive 0 takes message 0"
+    );
+}
+
+#[test]
+fn only_the_first_disagreements_are_kept_but_all_are_counted() {
+    let mut events = String::new();
+    for number in 0..20 {
+        events += &format!("post {number} tag={number:x} ignore=0 src=any len=8\n");
+    }
+    for number in 0..20 {
+        events += &format!("arrive {number} tag={number:x} src=0 len=8\n");
+    }
+    let report = over_vectors(&small(&events));
+    assert_eq!(report.disagreements, 20);
+    assert_eq!(report.first.len(), Report::FIRST_MAX);
+}
+
+#[test]
+fn peek_claim_cancel_and_late_are_replayed() {
+    let trace = small(
+        "arrive 0 tag=1 src=0 len=8\npeek 0 tag=1 ignore=0 src=any claim\nfound 0 0\n\
+         peek 1 tag=1 ignore=0 src=any\nnone 1\nclaim 0 0 len=8\nmatch 0 0\n\
+         post 1 tag=2 ignore=0 src=0 len=8\ncancel 1\ncancelled 1\n\
+         post 2 tag=2 ignore=0 src=0 len=8\narrive 1 tag=2 src=0 len=0\nmatch 2 1\ncancel 2\nlate 2\n",
+    );
+    assert_eq!(over_vectors(&trace), Report { events: 9, checked: 9, ..Report::default() });
+}
+
+/// Answers rightly until it breaks.
+struct Breaks;
+
+impl Target for Breaks {
+    fn post(&mut self, _: ReceiveNumber, _: &Pattern, _: u64) -> Result<Option<MessageNumber>, Fault> {
+        Ok(None)
+    }
+    fn arrive(&mut self, _: MessageNumber, _: &Envelope, _: u64) -> Result<Option<ReceiveNumber>, Fault> {
+        Err(Fault::new("the device failed"))
+    }
+    fn peek(&mut self, _: PeekNumber, _: &Pattern, _: bool) -> Result<Option<MessageNumber>, Fault> {
+        Ok(None)
+    }
+    fn claim(&mut self, _: ReceiveNumber, _: PeekNumber, _: u64) -> Result<Option<MessageNumber>, Fault> {
+        Ok(None)
+    }
+    fn cancel(&mut self, _: ReceiveNumber) -> Result<bool, Fault> {
+        Ok(true)
+    }
+}
+
+#[test]
+fn a_broken_target_ends_the_replay_and_is_named_with_its_line() {
+    let trace = small(
+        "post 0 tag=1 ignore=0 src=any len=8\narrive 0 tag=2 src=0 len=8\npost 1 tag=7 ignore=0 src=any len=8\n",
+    );
+    let report = run(&trace, &mut Breaks);
+    assert_eq!(report.fault, Some((3, Fault::new("the device failed"))));
+    assert_eq!((report.events, report.checked), (2, 1));
+    assert!(!report.is_exact());
+}
+
+#[test]
+fn an_unchecked_replay_gives_the_same_sum_over_equal_targets() {
+    let trace = read(&bundled()[0]);
+    let sums: Vec<_> = (0..2)
+        .map(|_| run_unchecked(&trace, &mut Software::new(Vectors::default(), trace.counts())))
+        .collect();
+    assert_eq!(sums[0], sums[1]);
+    assert!(sums[0].as_ref().is_ok_and(|&sum| sum > 0));
+}
