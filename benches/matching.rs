@@ -9,10 +9,10 @@
 mod common;
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, SamplingMode, measurement::WallTime};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::clock::Clock;
 use common::cycle::{Cycle, Laps};
-use common::runner::clock_cost;
 use common::script::{Script, Stage};
 use common::subject::{MatcherSubject, Subject, Vectors};
 use common::workload::{self, Masks, Order, Point, Scenario};
@@ -76,13 +76,14 @@ fn measure_point<S: Subject + Default>(group: &mut BenchmarkGroup<'_, WallTime>,
     group.sampling_mode(SamplingMode::Flat);
     group.bench_function(BenchmarkId::new(peer, point.depth), |bencher| {
         let cycle = cycle.get_or_insert_with(|| Cycle::new(S::default(), point, point.depth));
+        let clock = cycle.clock();
+        let cost = clock.cost();
         bencher.iter_custom(|iterations| {
             let mut laps = Laps::default();
             while laps.messages < iterations {
-                cycle.timed_round(&mut laps);
+                cycle.timed_round(clock, cost, &mut laps);
             }
-            let clock = clock_cost() * u32::try_from(laps.rounds).unwrap_or(u32::MAX);
-            laps.search.saturating_sub(clock).mul_f64(iterations as f64 / laps.messages as f64)
+            Duration::from_nanos(laps.search).mul_f64(iterations as f64 / laps.messages as f64)
         });
     });
 }
@@ -97,15 +98,15 @@ fn measure_script<S: Subject + Default>(
     group.sampling_mode(SamplingMode::Flat);
     group.bench_function(peer, |bencher| {
         bencher.iter_custom(|iterations| {
-            let (mut steps, mut spent) = (0, Duration::ZERO);
+            let (mut steps, mut spent) = (0, 0);
             while steps < iterations {
-                let start = Instant::now();
+                let start = Clock::Processor.now();
                 stage.play(&mut subject);
-                spent += start.elapsed();
+                spent += Clock::Processor.now() - start;
                 steps += stage.len() as u64;
                 stage.drain(&mut subject);
             }
-            spent.mul_f64(iterations as f64 / steps as f64)
+            Duration::from_nanos(spent).mul_f64(iterations as f64 / steps as f64)
         });
     });
 }

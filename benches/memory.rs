@@ -15,13 +15,12 @@ mod common;
 mod counting;
 
 use serde_json::{Value, json};
-use std::time::Instant;
 use tagmatch::ids::{Ignore, PeerId, Source, Tag};
 use tagmatch::matching::{Envelope, Pattern};
 
+use common::clock::Clock;
 use common::median;
 use common::record;
-use common::runner::clock_cost;
 use common::subject::{MatcherSubject, Subject};
 
 fn main() {
@@ -33,7 +32,7 @@ fn main() {
     };
     let entries = value("--entries").unwrap_or(if bench { 1_000_000 } else { 1000 });
     let runs = value("--runs").unwrap_or(if bench { 5 } else { 1 }).max(1);
-    println!("{entries} posted and {entries} unexpected, {runs} runs; clock {} ns", clock_cost().as_nanos());
+    println!("{entries} posted and {entries} unexpected, {runs} runs; clock {} ns", Clock::Wall.cost());
     let mut results = Vec::new();
     for classes in [1, 2, 4] {
         results.push(measure(classes, entries, runs));
@@ -88,9 +87,9 @@ fn first_use_of_a_mask(entries: usize) -> f64 {
     let mut subject = MatcherSubject::default();
     Phase::new(Kind::Arrive, entries).run(&mut subject, 1);
     let probe = Pattern { tag: Tag(3 << 40), ignore: Ignore(0xff), source: Source::Any };
-    let start = Instant::now();
+    let start = Clock::Processor.now();
     assert!(!subject.probe(&probe), "nothing fits");
-    start.elapsed().as_secs_f64() * 1e9 / entries as f64
+    (Clock::Processor.now() - start) as f64 / entries as f64
 }
 
 /// What is done to every entry in turn.
@@ -137,14 +136,14 @@ impl Phase {
                 tag: Tag(communicator << 34 | index as u64),
                 source: PeerId(0),
             };
-            let start = Instant::now();
+            let start = Clock::Wall.now();
             match self.kind {
                 Kind::Post => assert!(subject.post(&receive(1)).is_some()),
                 Kind::Arrive => assert!(!subject.arrive(&message(2))),
                 Kind::Receive => assert!(subject.post(&receive(2)).is_none()),
                 Kind::Match => assert!(subject.arrive(&message(1))),
             }
-            let spent = u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX);
+            let spent = u32::try_from(Clock::Wall.now() - start).unwrap_or(u32::MAX);
             *shortest = spent.min(*shortest);
             longest = longest.max(spent);
         }

@@ -8,22 +8,19 @@
 //!
 //! Not here: which points, and what is made of the times.
 
-use std::time::{Duration, Instant};
-
+use super::clock::Clock;
 use super::subject::Subject;
 use super::workload::{Order, Point, Scenario};
 
-/// Times of some rounds.
+/// Times of some rounds, nanoseconds, with what the clock itself costs taken off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Laps {
     /// In the loops that put entries in.
-    pub(crate) fill: Duration,
+    pub(crate) fill: u64,
     /// In the loops that search.
-    pub(crate) search: Duration,
+    pub(crate) search: u64,
     /// Messages (searches).
     pub(crate) messages: u64,
-    /// Rounds; each has read the clock three times.
-    pub(crate) rounds: u64,
 }
 
 /// One subject in the loop of one point.
@@ -93,19 +90,23 @@ impl<S: Subject> Cycle<S> {
         if self.point.scenario == Scenario::ProbeMiss { self.patterns.len() } else { self.point.depth }
     }
 
-    /// One round with the clock read between its loops.
-    pub(crate) fn timed_round(&mut self, laps: &mut Laps) {
+    /// The clock for [`Self::timed_round`]: a lap of many messages can afford the better one.
+    pub(crate) fn clock(&self) -> Clock {
+        if self.sample >= LONG_LAP { Clock::Processor } else { Clock::Wall }
+    }
+
+    /// One round with the clock, one reading of which costs so much, read between its loops.
+    pub(crate) fn timed_round(&mut self, clock: Clock, cost: u64, laps: &mut Laps) {
         self.plan();
-        let start = Instant::now();
+        let start = clock.now();
         self.search();
-        let searched = Instant::now();
+        let searched = clock.now();
         self.subject.settle();
-        let settled = Instant::now();
+        let settled = clock.now();
         self.fill();
-        laps.fill += settled.elapsed();
-        laps.search += searched - start;
+        laps.fill += (clock.now() - settled).saturating_sub(cost);
+        laps.search += (searched - start).saturating_sub(cost);
         laps.messages += self.sample as u64;
-        laps.rounds += 1;
     }
 
     /// Rounds without a clock inside, at least as many messages as asked for: how many there were.
@@ -188,5 +189,7 @@ impl<S: Subject> Cycle<S> {
     }
 }
 
+/// Laps of so many messages are timed by the processor's clock.
+const LONG_LAP: usize = 256;
 /// A probe changes nothing: a thousand different ones are as good as a million.
 const PROBES_MAX: usize = 1024;

@@ -5,7 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::clock::Clock;
 use super::cycle::{Cycle, Laps};
+use super::median;
 use super::script::{Script, Stage};
 use super::subject::Subject;
 
@@ -41,15 +43,11 @@ impl<S: Subject> Runner for Cycle<S> {
         let mut sample = PILOT.min(whole);
         loop {
             self.set_sample(sample);
-            let mut laps = Laps::default();
-            self.timed_round(&mut laps);
-            let spent = (laps.search + laps.fill).max(Duration::from_nanos(1));
-            if sample == whole {
-                return whole;
-            }
+            let start = Clock::Processor.now();
+            self.untimed(1);
+            let spent = Duration::from_nanos((Clock::Processor.now() - start).max(1));
             // What was just seen, carried on; a whole drain costs at most that for each message.
-            let carried = spent.mul_f64(whole as f64 / sample as f64);
-            if carried <= limit {
+            if sample == whole || spent.mul_f64(whole as f64 / sample as f64) <= limit {
                 return whole;
             }
             if spent > limit / 8 {
@@ -63,23 +61,27 @@ impl<S: Subject> Runner for Cycle<S> {
         Self::set_sample(self, sample);
     }
 
+    /// Medians of groups of rounds: a group is short, so that a disturbance falls into few of them.
     fn batch(&mut self, budget: Duration) -> Nanoseconds {
-        let mut laps = Laps::default();
+        let clock = self.clock();
+        let cost = clock.cost();
+        let (mut fills, mut searches, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
         let start = Instant::now();
-        while start.elapsed() < budget / 2 || laps.rounds == 0 {
-            for _ in 0..(ROUND_MIN / self.round_max().max(1)).max(1) {
-                self.timed_round(&mut laps);
+        while start.elapsed() < budget / 2 || searches.is_empty() {
+            let mut laps = Laps::default();
+            while laps.messages < GROUP {
+                self.timed_round(clock, cost, &mut laps);
             }
+            fills.push(laps.fill as f64 / laps.messages as f64);
+            searches.push(laps.search as f64 / laps.messages as f64);
         }
-        let clock = clock_cost() * u32::try_from(laps.rounds).unwrap_or(u32::MAX);
-        let each = |lap: Duration| lap.saturating_sub(clock).as_secs_f64() * 1e9 / laps.messages as f64;
         let start = Instant::now();
-        let mut messages = 0;
-        while start.elapsed() < budget / 2 || messages == 0 {
-            messages += self.untimed(ROUND_MIN as u64);
+        while start.elapsed() < budget / 2 || pairs.is_empty() {
+            let lap = Clock::Processor.now();
+            let messages = self.untimed(GROUP);
+            pairs.push((Clock::Processor.now() - lap) as f64 / messages as f64);
         }
-        let pair = start.elapsed().as_secs_f64() * 1e9 / messages as f64;
-        Nanoseconds { fill: each(laps.fill), search: each(laps.search), pair }
+        Nanoseconds { fill: median(&mut fills), search: median(&mut searches), pair: median(&mut pairs) }
     }
 }
 
@@ -110,32 +112,15 @@ impl<S: Subject> Runner for Play<S> {
     /// `pair` is nanoseconds per step; there is no fill and no search of its own.
     fn batch(&mut self, budget: Duration) -> Nanoseconds {
         let start = Instant::now();
-        let (mut spent, mut steps) = (Duration::ZERO, 0);
-        while start.elapsed() < budget || steps == 0 {
-            let lap = Instant::now();
+        let mut plays = Vec::new();
+        while start.elapsed() < budget || plays.is_empty() {
+            let lap = Clock::Processor.now();
             self.stage.play(&mut self.subject);
-            spent += lap.elapsed();
-            steps += self.stage.len();
+            plays.push((Clock::Processor.now() - lap) as f64 / self.stage.len() as f64);
             self.stage.drain(&mut self.subject);
         }
-        Nanoseconds { pair: spent.as_secs_f64() * 1e9 / steps as f64, ..Nanoseconds::default() }
+        Nanoseconds { pair: median(&mut plays), ..Nanoseconds::default() }
     }
-}
-
-/// What two readings of the clock with nothing between them show: the median of many.
-pub(crate) fn clock_cost() -> Duration {
-    use std::sync::OnceLock;
-    static COST: OnceLock<Duration> = OnceLock::new();
-    *COST.get_or_init(|| {
-        let mut seen: Vec<Duration> = (0..10_001)
-            .map(|_| {
-                let start = Instant::now();
-                start.elapsed()
-            })
-            .collect();
-        seen.sort_unstable();
-        seen[seen.len() / 2]
-    })
 }
 
 /// As many as fit into `limit` when `sample` took `spent`, at least one.
@@ -146,5 +131,5 @@ fn scaled(sample: usize, limit: Duration, spent: Duration) -> usize {
 
 /// Messages of the first try when a round's cost is not known.
 const PILOT: usize = 16;
-/// Rounds between two looks at the budget, in messages.
-const ROUND_MIN: usize = 4096;
+/// Messages of a group at least.
+const GROUP: u64 = 2048;
