@@ -1,13 +1,387 @@
 //! The software matcher: posted receives, unexpected messages, and the one order between them.
 //!
+//! A message goes to the earliest-posted receive that fits; a receive takes the earliest-arrived message that fits.
+//! Each list is numbered by one sequence, and searched in two ways. The few newest entries of a short list are
+//! looked at one by one. The rest is in indexes: a *class* is all patterns of one mask and one kind of source, and
+//! has a hash table from key (masked tag, source) to a FIFO. A receive is in the index of its class, and a message
+//! looks into each class that holds any; a message is in the index of every class that receives have searched, and
+//! a receive looks into its own. So a search costs O(live classes), whatever the depth, and anything can be
+//! removed in constant time per class.
+//!
+//! Up to sixteen classes a list are live at once. Beyond that everything stays exact, but what has no class is
+//! found by scanning. The first search with a new mask on a long unexpected list builds its class by one scan.
+//!
 //! Not here: what a receive or a message *is*. Both carry a plain value of the caller's.
 
+mod chunks;
+mod class;
+mod fifo;
+mod hash;
 pub mod naive;
+mod order;
 mod pattern;
+mod posted;
+mod store;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unexpected;
 
+use std::fmt;
+
+pub use class::SourceKind;
+pub use naive::Naive;
 pub use pattern::{Envelope, Pattern};
 
-use crate::ids::{MessageId, ReceiveId};
+use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
+use class::{Groups, Wanted};
+use hash::Hasher;
+use posted::PostedList;
+use unexpected::UnexpectedList;
+
+/// How a [`Matcher`] is set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Seeds the hash, so that nobody can choose tags that collide. Results never depend on it.
+    pub hash_seed: u64,
+    /// So many entries of a short list are searched one by one before indexes are used: 0 to 16.
+    pub dense_limit: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { hash_seed: 0, dense_limit: store::PLACES }
+    }
+}
+
+/// The software matcher. `R` is what the caller keeps with a receive, `M` with a message.
+///
+/// Ids are generational: a stale one names nothing, for 2^32 further entries of its list.
+#[derive(Clone)]
+pub struct Matcher<R, M> {
+    posted: PostedList<R>,
+    unexpected: UnexpectedList<M>,
+    groups: Groups,
+}
+
+impl<R: Copy, M: Copy> Matcher<R, M> {
+    /// Both lists empty. Allocates nothing.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let hasher = Hasher::new(config.hash_seed);
+        Self {
+            posted: PostedList::new(hasher, config.dense_limit),
+            unexpected: UnexpectedList::new(hasher, config.dense_limit),
+            groups: Groups::default(),
+        }
+    }
+
+    /// A receive takes the earliest message that fits and leaves at once, or else is posted.
+    ///
+    /// A receive that stays ([`Stay::Posted`]) is posted only once no waiting message fits: after
+    /// [`Posted::Matched`] the caller posts it again if there is room left in it.
+    #[inline(always)]
+    pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
+        let wanted = Wanted::new(&pattern);
+        match self.unexpected.take_first(&wanted, &self.groups) {
+            Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
+            None => Posted::Queued(self.posted.queue(&wanted, stay, value)),
+        }
+    }
+
+    /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
+    #[inline(always)]
+    pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        match self.posted.take_first(&envelope, &self.groups) {
+            Some((receive, value)) => Arrived::Matched { receive, value },
+            None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
+        }
+    }
+
+    /// The earliest posted receive that fits a message. Changes nothing.
+    #[inline]
+    #[must_use]
+    pub fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId> {
+        self.posted.first(envelope, &self.groups)
+    }
+
+    /// The earliest unexpected message that fits a pattern: a peek. Takes nothing, but may build the pattern's
+    /// class.
+    #[inline]
+    pub fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
+        self.unexpected.first(&Wanted::new(pattern), &self.groups)
+    }
+
+    /// Post a receive that no waiting message fits: [`Self::first_unexpected`] said so, or the caller took it.
+    #[inline(always)]
+    pub fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
+        self.posted.queue(&Wanted::new(&pattern), stay, value)
+    }
+
+    /// Add a message that no posted receive fits: [`Self::first_posted`] said so.
+    #[inline(always)]
+    pub fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
+        self.unexpected.queue(&envelope, value, &self.groups)
+    }
+
+    /// Take a receive off the list, whether it stays or not: it matched or was cancelled. None if the id is stale.
+    #[inline]
+    pub fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
+        self.posted.take(id)
+    }
+
+    /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.
+    #[inline]
+    pub fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
+        self.unexpected.take(id, &self.groups)
+    }
+
+    /// A posted receive. None if the id is stale.
+    #[inline]
+    #[must_use]
+    pub fn posted(&self, id: ReceiveId) -> Option<(Pattern, &R)> {
+        self.posted.get(id)
+    }
+
+    /// The caller's value of a posted receive. None if the id is stale.
+    #[inline]
+    pub fn posted_mut(&mut self, id: ReceiveId) -> Option<&mut R> {
+        self.posted.get_mut(id)
+    }
+
+    /// Whether a posted receive stays when it is matched. None if the id is stale.
+    #[inline]
+    #[must_use]
+    pub fn stays(&self, id: ReceiveId) -> Option<Stay> {
+        self.posted.stays(id)
+    }
+
+    /// An unexpected message. None if the id is stale.
+    #[inline]
+    #[must_use]
+    pub fn unexpected(&self, id: MessageId) -> Option<(Envelope, &M)> {
+        self.unexpected.get(id)
+    }
+
+    /// The caller's value of an unexpected message. None if the id is stale.
+    #[inline]
+    pub fn unexpected_mut(&mut self, id: MessageId) -> Option<&mut M> {
+        self.unexpected.get_mut(id)
+    }
+
+    /// How many receives are posted.
+    #[inline]
+    #[must_use]
+    pub const fn posted_len(&self) -> usize {
+        self.posted.store.len()
+    }
+
+    /// How many messages are unexpected.
+    #[inline]
+    #[must_use]
+    pub const fn unexpected_len(&self) -> usize {
+        self.unexpected.store.len()
+    }
+
+    /// Every posted receive, in the order of posting. Looks at every slot ever used, and sorts.
+    #[must_use]
+    pub fn posted_ids(&self) -> Vec<ReceiveId> {
+        self.posted.ids()
+    }
+
+    /// Every unexpected message, in the order of arrival. Looks at every slot ever used, and sorts.
+    #[must_use]
+    pub fn unexpected_ids(&self) -> Vec<MessageId> {
+        self.unexpected.ids()
+    }
+
+    /// The group that a peer is in.
+    #[must_use]
+    pub fn group_of(&self, peer: PeerId) -> Option<GroupId> {
+        self.groups.of(peer.0)
+    }
+
+    /// A peer joins a group, and leaves the one it was in. Its waiting messages may now fit posted receives: such
+    /// matches are made in order of arrival, and reported. Looks at every slot ever used.
+    pub fn join_group(&mut self, peer: PeerId, group: GroupId, matched: &mut dyn FnMut(Resolved<R, M>)) {
+        self.set_group(peer, Some(group));
+        self.match_waiting(peer, matched);
+    }
+
+    /// A peer leaves its group, if it is in one. Its waiting messages stay.
+    pub fn leave_group(&mut self, peer: PeerId) {
+        self.set_group(peer, None);
+    }
+
+    /// `from` turned out to be `to`, a source learned late: its messages and receives become `to`'s and keep their
+    /// places; `from` leaves its group, `to` stays in its own. Messages that now fit posted receives are matched in
+    /// order of arrival, each to the earliest that fits, and reported. Looks at every slot ever used.
+    pub fn resolve(&mut self, from: PeerId, to: PeerId, matched: &mut dyn FnMut(Resolved<R, M>)) {
+        if from == to {
+            return;
+        }
+        self.posted.rename(from.0, to.0);
+        self.unexpected.rename(from.0, to.0, &self.groups);
+        self.groups.set(from.0, None);
+        self.match_waiting(to, matched);
+    }
+
+    /// Build the class of a mask and a kind of source beforehand, on both lists, and keep it. Whether both lists
+    /// had room for it: of the sixteen classes of a list twelve can be declared.
+    pub fn declare(&mut self, ignore: Ignore, kind: SourceKind) -> bool {
+        let posted = self.posted.declare(ignore.mask(), kind);
+        self.unexpected.declare(ignore.mask(), kind, &self.groups) && posted
+    }
+
+    /// Bytes of matching state, values included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> MemoryBytes {
+        MemoryBytes { posted: self.posted.bytes(), unexpected: self.unexpected.bytes() }
+    }
+
+    /// Counters, for people and tests.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::default();
+        self.posted.statistics(&mut statistics);
+        self.unexpected.statistics(&mut statistics);
+        statistics
+    }
+
+    fn set_group(&mut self, peer: PeerId, group: Option<GroupId>) {
+        if self.groups.of(peer.0) != group {
+            self.groups.set(peer.0, group);
+            self.unexpected.regroup(peer.0, &self.groups);
+        }
+    }
+
+    /// Match what waits of one peer. No other message can have come to fit.
+    fn match_waiting(&mut self, peer: PeerId, matched: &mut dyn FnMut(Resolved<R, M>)) {
+        for message in self.unexpected.ids_of(peer.0) {
+            let Some((envelope, &message_value)) = self.unexpected.get(message) else { continue };
+            let Some((receive, value)) = self.posted.take_first(&envelope, &self.groups) else { continue };
+            self.unexpected.take(message, &self.groups);
+            matched(Resolved { receive, value, message, envelope, message_value });
+        }
+    }
+
+    /// The invariants of both lists, asserted.
+    #[cfg(test)]
+    pub(crate) fn check(&mut self) {
+        self.posted.check();
+        self.unexpected.check(&self.groups);
+    }
+}
+
+impl<R: Copy, M: Copy> fmt::Debug for Matcher<R, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Matcher")
+            .field("posted", &self.posted_len())
+            .field("unexpected", &self.unexpected_len())
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What every matcher does, so that the same scripts run over each. See [`Matcher`] for what the operations mean.
+pub trait Matching<R: Copy, M: Copy> {
+    /// [`Matcher::post`].
+    fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M>;
+    /// [`Matcher::arrive`].
+    fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R>;
+    /// [`Matcher::first_posted`].
+    fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId>;
+    /// [`Matcher::first_unexpected`].
+    fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId>;
+    /// [`Matcher::queue_posted`].
+    fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId;
+    /// [`Matcher::queue_unexpected`].
+    fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId;
+    /// [`Matcher::take_posted`].
+    fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)>;
+    /// [`Matcher::take_unexpected`].
+    fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)>;
+    /// [`Matcher::posted_len`].
+    fn posted_len(&self) -> usize;
+    /// [`Matcher::unexpected_len`].
+    fn unexpected_len(&self) -> usize;
+    /// [`Matcher::posted_ids`].
+    fn posted_ids(&self) -> Vec<ReceiveId>;
+    /// [`Matcher::unexpected_ids`].
+    fn unexpected_ids(&self) -> Vec<MessageId>;
+    /// [`Matcher::join_group`].
+    fn join_group(&mut self, peer: PeerId, group: GroupId, matched: &mut dyn FnMut(Resolved<R, M>));
+    /// [`Matcher::leave_group`].
+    fn leave_group(&mut self, peer: PeerId);
+    /// [`Matcher::resolve`].
+    fn resolve(&mut self, from: PeerId, to: PeerId, matched: &mut dyn FnMut(Resolved<R, M>));
+}
+
+/// Writes the trait out for a type that has all operations as its own.
+macro_rules! matching {
+    ($matcher:ident) => {
+        impl<R: Copy, M: Copy> Matching<R, M> for $matcher<R, M> {
+            #[inline(always)]
+            fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
+                $matcher::post(self, pattern, stay, value)
+            }
+            #[inline(always)]
+            fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+                $matcher::arrive(self, envelope, value)
+            }
+            #[inline]
+            fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId> {
+                $matcher::first_posted(self, envelope)
+            }
+            #[inline]
+            fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
+                $matcher::first_unexpected(self, pattern)
+            }
+            #[inline]
+            fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
+                $matcher::queue_posted(self, pattern, stay, value)
+            }
+            #[inline]
+            fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
+                $matcher::queue_unexpected(self, envelope, value)
+            }
+            #[inline]
+            fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
+                $matcher::take_posted(self, id)
+            }
+            #[inline]
+            fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
+                $matcher::take_unexpected(self, id)
+            }
+            #[inline]
+            fn posted_len(&self) -> usize {
+                $matcher::posted_len(self)
+            }
+            #[inline]
+            fn unexpected_len(&self) -> usize {
+                $matcher::unexpected_len(self)
+            }
+            fn posted_ids(&self) -> Vec<ReceiveId> {
+                $matcher::posted_ids(self)
+            }
+            fn unexpected_ids(&self) -> Vec<MessageId> {
+                $matcher::unexpected_ids(self)
+            }
+            fn join_group(&mut self, peer: PeerId, group: GroupId, matched: &mut dyn FnMut(Resolved<R, M>)) {
+                $matcher::join_group(self, peer, group, matched);
+            }
+            fn leave_group(&mut self, peer: PeerId) {
+                $matcher::leave_group(self, peer);
+            }
+            fn resolve(&mut self, from: PeerId, to: PeerId, matched: &mut dyn FnMut(Resolved<R, M>)) {
+                $matcher::resolve(self, from, to, matched);
+            }
+        }
+    };
+}
+
+matching!(Matcher);
+matching!(Naive);
 
 /// Whether a receive leaves the list with its first match.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -46,4 +420,43 @@ pub enum Arrived<R> {
     },
     /// No receive fits: it is on the unexpected list.
     Unexpected(MessageId),
+}
+
+/// A match that became possible because a source became known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resolved<R, M> {
+    /// The receive. Unless it stays posted, its name until now.
+    pub receive: ReceiveId,
+    /// The caller's value of the receive.
+    pub value: R,
+    /// The message's name until now.
+    pub message: MessageId,
+    /// What it was matched by, its source as it is known now.
+    pub envelope: Envelope,
+    /// The caller's value of the message.
+    pub message_value: M,
+}
+
+/// Bytes of matching state of the two lists: slots, links and tables, as allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryBytes {
+    /// Of posted receives.
+    pub posted: usize,
+    /// Of unexpected messages.
+    pub unexpected: usize,
+}
+
+/// Counters of a [`Matcher`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Statistics {
+    /// Classes that hold posted receives: what an arrival looks into.
+    pub posted_classes: usize,
+    /// Classes of posted receives made so far.
+    pub posted_class_builds: u64,
+    /// Classes that hold the unexpected messages: what each message is put into.
+    pub unexpected_classes: usize,
+    /// Classes of unexpected messages built by a scan so far.
+    pub unexpected_class_builds: u64,
+    /// Unexpected messages looked at by those scans, and by searches for which no class was free.
+    pub entries_scanned: u64,
 }

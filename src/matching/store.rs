@@ -1,0 +1,434 @@
+//! Where the entries of one list live, and the order of the few newest.
+//!
+//! The newest entries are *dense*: at most sixteen in the current block, and before them what is left of the block
+//! that was current before; each block is a region of sixteen slots and an [`Order`], and is searched by looking at
+//! each entry. When both are in use and the current one is full, all become *indexed*, and so does what follows,
+//! until the list is empty or only young entries are matched. So **every dense entry is newer than every indexed
+//! one**, and slots, hence ids, never change. Slots from 512 on come in chunks, for indexed entries.
+//!
+//! Not here: indexes, and what an entry looks like.
+
+use super::chunks::Chunks;
+use super::hash::low;
+use super::order::Order;
+
+/// What a store must know of an entry.
+pub(super) trait Entry: Copy {
+    /// Its place in the one order of its list; zero in a free slot.
+    fn sequence(&self) -> u64;
+    /// Zero the sequence number.
+    fn retire(&mut self);
+    /// Zero the sequence number; `next` is the next free slot.
+    fn release(&mut self, next: u32);
+    /// What [`Self::release`] was given.
+    fn next_free(&self) -> u32;
+}
+
+/// See the head of this file.
+#[derive(Clone)]
+pub(super) struct Store<T> {
+    /// The regions, made by the first entry.
+    low: Option<Box<Low<T>>>,
+    /// The current block.
+    order: Order,
+    /// Four times what the current block can hold: zero while the list is not dense.
+    limit: u32,
+    /// The first slot of the current block's region.
+    base: u32,
+    /// Entries that are not in the current block. While it is zero nothing else need be searched.
+    pub(super) older: u32,
+    /// The next entry's sequence number, from 1.
+    next_sequence: u64,
+    /// The block before.
+    old_order: Order,
+    old_base: u32,
+    /// How many entries are indexed.
+    pub(super) indexed: u32,
+    /// Matches of young indexed entries since the last match of an old one.
+    young_streak: u32,
+    dense_limit: u32,
+    /// Indexed entries in each region.
+    pinned: [u32; REGIONS as usize],
+    /// The last freed slot, linked to the one freed before it.
+    free_slot: u32,
+    /// The first slot that was never used.
+    unused_slot: u32,
+    chunks: Chunks<T, CHUNK>,
+}
+
+impl<T: Entry> Store<T> {
+    pub(super) const fn new(dense_limit: u32) -> Self {
+        Self {
+            low: None,
+            order: Order::EMPTY,
+            limit: 0,
+            base: 0,
+            older: 0,
+            next_sequence: 1,
+            old_order: Order::EMPTY,
+            old_base: 0,
+            indexed: 0,
+            young_streak: 0,
+            dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
+            pinned: [0; REGIONS as usize],
+            free_slot: NO_SLOT,
+            unused_slot: CHUNK_SLOTS,
+            chunks: Chunks::new(),
+        }
+    }
+
+    /// How many entries there are.
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.order.len() as usize + self.older as usize
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.low.as_ref().map_or(0, |_| size_of::<Low<T>>()) + self.chunks.bytes()
+    }
+
+    /// The entry in a slot, whatever number that is. May be free.
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> Option<&T> {
+        if slot < LOW_SLOTS {
+            Some(self.low.as_ref()?.at(slot))
+        } else {
+            self.chunks.get((slot as usize).wrapping_sub(CHUNK))
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
+        if slot < LOW_SLOTS {
+            Some(self.low.as_mut()?.at_mut(slot))
+        } else {
+            self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))
+        }
+    }
+
+    /// The entry that an id names, unless it is stale.
+    #[inline]
+    pub(super) fn named(&self, slot: u32, generation: u32) -> Option<&T> {
+        self.get(slot).filter(|entry| entry.sequence() != 0 && low(entry.sequence()) == generation)
+    }
+
+    #[inline]
+    pub(super) fn named_mut(&mut self, slot: u32, generation: u32) -> Option<&mut T> {
+        self.get_mut(slot).filter(|entry| entry.sequence() != 0 && low(entry.sequence()) == generation)
+    }
+
+    /// An entry in a slot that an index names.
+    #[inline]
+    pub(super) fn at(&self, slot: u32) -> &T {
+        if slot < LOW_SLOTS {
+            self.low
+                .as_ref()
+                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
+                .at(slot)
+        } else {
+            self.chunks.at((slot as usize).wrapping_sub(CHUNK))
+        }
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
+        if slot < LOW_SLOTS {
+            self.low
+                .as_mut()
+                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
+                .at_mut(slot)
+        } else {
+            self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK))
+        }
+    }
+
+    /// The first entry of the current block that `fits`, and where it is. Budget: 8 instructions, and 5 an entry
+    /// beside `fits`.
+    #[inline(always)]
+    pub(super) fn find_current(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+        self.low.as_ref()?.find(self.order, self.base, fits)
+    }
+
+    /// The same of the block before.
+    #[inline]
+    pub(super) fn find_old(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+        self.low.as_ref()?.find(self.old_order, self.old_base, fits)
+    }
+
+    /// Take out an entry of the current block. Budget: 13 instructions.
+    #[inline(always)]
+    pub(super) fn remove_current(&mut self, dense: Dense) {
+        self.order.remove(dense.position);
+        if let Some(low) = &mut self.low {
+            low.at_mut(dense.slot).retire();
+        }
+    }
+
+    /// Take out an entry of the block before.
+    #[inline]
+    pub(super) fn remove_old(&mut self, dense: Dense) {
+        self.old_order.remove(dense.position);
+        self.older -= 1;
+        self.at_mut(dense.slot).retire();
+    }
+
+    /// Take out a dense entry.
+    #[inline]
+    pub(super) fn remove_dense(&mut self, slot: u32) {
+        if slot / PLACES == self.base / PLACES {
+            self.remove_current(Dense { position: self.order.position(slot % PLACES), slot });
+        } else {
+            self.remove_old(Dense { position: self.old_order.position(slot % PLACES), slot });
+        }
+    }
+
+    /// Where the next entry goes if the current block has room: its slot, its sequence number, and what to write.
+    /// Budget: 15 instructions.
+    #[inline(always)]
+    pub(super) fn next_dense(&mut self) -> Option<(u32, u64, &mut T)> {
+        if self.order.end() >= self.limit {
+            return None;
+        }
+        let low = self.low.as_mut()?;
+        let place = self.order.append();
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence + 1;
+        let slot = self.base | place;
+        Some((slot, sequence, low.at_mut(slot)))
+    }
+
+    /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
+    /// move what [`Self::spill`] yields to its indexes and [`Self::push_indexed`] the entry.
+    pub(super) fn make_room(&mut self, filler: impl FnOnce() -> T) -> bool {
+        if self.dense_limit == 0 || (self.limit == 0 && self.indexed != 0) {
+            return false;
+        }
+        if self.low.is_none() {
+            let mut filler = filler();
+            filler.retire();
+            self.low = Some(Box::new(Low([[filler; PLACES as usize]; REGIONS as usize])));
+        }
+        if self.limit != 0 {
+            if self.old_order.len() != 0 {
+                return false;
+            }
+            self.older += self.order.len();
+            (self.old_order, self.old_base) = (self.order, self.base);
+            self.order = Order::EMPTY;
+        }
+        self.enter_dense()
+    }
+
+    /// The list stops being dense: its dense entries' slots, oldest first. They count as indexed from now on.
+    pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
+        let blocks = [(self.old_order, self.old_base), (self.order, self.base)];
+        for (order, base) in blocks {
+            self.indexed += order.len();
+            self.pinned[(base / PLACES % REGIONS) as usize] += order.len();
+        }
+        self.older = self.indexed;
+        (self.old_order, self.order) = (Order::EMPTY, Order::EMPTY);
+        (self.limit, self.young_streak) = (0, 0);
+        blocks.into_iter().flat_map(|(order, base)| {
+            (0..order.end()).step_by(4).map(move |position| base | order.place(position))
+        })
+    }
+
+    /// Whether any entry is dense.
+    #[inline]
+    pub(super) const fn has_dense(&self) -> bool {
+        self.order.len() + self.old_order.len() != 0
+    }
+
+    /// Add an entry outside the dense ones: its slot and sequence number. Budget: 20 instructions.
+    #[inline]
+    pub(super) fn push_indexed(&mut self, entry: impl FnOnce(u32, u64) -> T) -> (u32, u64) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.indexed += 1;
+        self.older += 1;
+        let slot = self.free_slot;
+        if slot == NO_SLOT {
+            let slot = self.unused_slot;
+            self.unused_slot += 1;
+            let entry = entry(slot, sequence);
+            self.chunks.reach(slot as usize - CHUNK, entry);
+            *self.at_mut(slot) = entry;
+            return (slot, sequence);
+        }
+        let place = self.at_mut(slot);
+        let next = place.next_free();
+        *place = entry(slot, sequence);
+        self.free_slot = next;
+        (slot, sequence)
+    }
+
+    /// Take out an indexed entry. Budget: 12 instructions.
+    #[inline]
+    pub(super) fn remove_indexed(&mut self, slot: u32) {
+        self.indexed -= 1;
+        self.older -= 1;
+        if slot < LOW_SLOTS {
+            self.at_mut(slot).retire();
+            self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
+        } else {
+            let next = self.free_slot;
+            self.at_mut(slot).release(next);
+            self.free_slot = slot;
+        }
+        if self.indexed == 0 && self.limit == 0 {
+            self.enter_dense();
+        }
+    }
+
+    /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and
+    /// new entries become dense. Budget: 4 instructions.
+    #[inline]
+    pub(super) fn matched_indexed(&mut self, sequence: u64) {
+        if self.next_sequence - sequence > YOUNG {
+            self.young_streak = 0;
+        } else {
+            self.young_streak += 1;
+            if self.young_streak > STREAK && self.limit == 0 {
+                self.young_streak = 0;
+                self.enter_dense();
+            }
+        }
+    }
+
+    /// Call with each occupied slot, dense or indexed, in slot order.
+    pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
+        let low = self.low.iter().flat_map(|low| low.0.as_flattened()).zip(0..);
+        let used = self.unused_slot - CHUNK_SLOTS;
+        let high = (0..self.chunks.len() / CHUNK).flat_map(|number| self.chunks.chunk(number));
+        for (entry, slot) in low.chain(high.zip(CHUNK_SLOTS..).take(used as usize)) {
+            if entry.sequence() != 0 {
+                each(slot, entry);
+            }
+        }
+    }
+
+    /// Every occupied slot of which `wanted` is true, in list order.
+    pub(super) fn in_order(&self, wanted: impl Fn(&T) -> bool) -> Vec<(u64, u32)> {
+        let mut all = Vec::new();
+        self.for_each(|slot, entry| {
+            if wanted(entry) {
+                all.push((entry.sequence(), slot));
+            }
+        });
+        all.sort_unstable();
+        all
+    }
+
+    /// Make a region without entries the current block: whether there was one.
+    #[cold]
+    #[inline(never)]
+    fn enter_dense(&mut self) -> bool {
+        if self.low.is_none() || self.dense_limit == 0 {
+            return false;
+        }
+        let is_free = |region: &u32| {
+            self.pinned[*region as usize] == 0
+                && (self.old_order.len() == 0 || *region != self.old_base / PLACES)
+        };
+        let Some(region) = (0..REGIONS).find(is_free) else { return false };
+        (self.base, self.limit) = (region * PLACES, 4 * self.dense_limit);
+        true
+    }
+
+    /// The invariants of this file, asserted.
+    #[cfg(test)]
+    pub(super) fn check(&self, is_dense_entry: impl Fn(&T) -> bool) {
+        let mut indexed = 0;
+        let mut newest_indexed = 0;
+        let mut oldest_dense = u64::MAX;
+        self.for_each(|_, entry| {
+            assert!(entry.sequence() < self.next_sequence);
+            if is_dense_entry(entry) {
+                oldest_dense = oldest_dense.min(entry.sequence());
+            } else {
+                indexed += 1;
+                newest_indexed = newest_indexed.max(entry.sequence());
+            }
+        });
+        assert_eq!(indexed, self.indexed);
+        assert!(newest_indexed < oldest_dense);
+        let mut last = 0;
+        for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
+            for position in (0..order.end()).step_by(4) {
+                let entry = self.at(base | order.place(position));
+                assert!(is_dense_entry(entry) && entry.sequence() > last);
+                last = entry.sequence();
+            }
+        }
+        assert_eq!(self.older, self.indexed + self.old_order.len());
+        let mut slot = self.free_slot;
+        let mut free = 0;
+        while slot != NO_SLOT {
+            assert_eq!(self.at(slot).sequence(), 0);
+            slot = self.at(slot).next_free();
+            free += 1;
+        }
+        let low_indexed = self
+            .in_order(|entry| !is_dense_entry(entry))
+            .iter()
+            .filter(|(_, slot)| *slot < LOW_SLOTS)
+            .count();
+        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed as usize - low_indexed);
+    }
+}
+
+/// Where in its block a dense entry was found.
+#[derive(Clone, Copy)]
+pub(super) struct Dense {
+    position: u32,
+    pub(super) slot: u32,
+}
+
+/// The regions: slots that can be dense.
+#[derive(Clone)]
+#[repr(align(64))]
+struct Low<T>([[T; PLACES as usize]; REGIONS as usize]);
+
+impl<T> Low<T> {
+    #[inline]
+    fn at(&self, slot: u32) -> &T {
+        &self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
+    }
+
+    #[inline]
+    fn at_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
+    }
+
+    #[inline(always)]
+    fn find(&self, order: Order, base: u32, mut fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
+        let region = &self.0[(base / PLACES % REGIONS) as usize];
+        let mut places = order.places();
+        let mut position = 0;
+        while position < order.end() {
+            let place = places & 15;
+            places >>= 4;
+            let entry = &region[place as usize];
+            if fits(entry) {
+                return Some((Dense { position, slot: base | place as u32 }, entry));
+            }
+            position += 4;
+        }
+        None
+    }
+}
+
+/// No slot at all.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+/// Places of a region.
+pub(super) const PLACES: u32 = 16;
+const REGIONS: u32 = 4;
+const LOW_SLOTS: u32 = PLACES * REGIONS;
+/// Slots of a chunk, and the first slot that is in one.
+const CHUNK_SLOTS: u32 = 512;
+const CHUNK: usize = CHUNK_SLOTS as usize;
+/// An entry is young while fewer than so many came after it.
+const YOUNG: u64 = 12;
+/// So many young matches in a row make a list dense again.
+const STREAK: u32 = 32;

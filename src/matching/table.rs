@@ -1,0 +1,400 @@
+//! A hash table from key to the first entry of that key, which grows one line at a time.
+//!
+//! Linear hashing over lines of seven cells, one cache line each: a cell is a fragment of the hash and a slot,
+//! so that a search that finds nothing seldom touches an entry, and a split needs no entry at all. Lines
+//! that are full go on in overflow lines. A sweep that doubles the table splits one line per new key; it starts
+//! at four keys a line and so ends before five.
+//!
+//! Not here: keys. The caller compares them; entries of equal keys form a FIFO of which only the first is here.
+
+use super::chunks::Chunks;
+
+/// See the head of this file.
+#[derive(Clone)]
+pub(super) struct Table {
+    lines: Chunks<Line, LINES>,
+    /// Lines in use, `half <= used < 2 * half`.
+    used: u32,
+    /// The power of two by which lines are addressed that the sweep has not reached.
+    half: u32,
+    keys: u32,
+    /// A new key beyond this many splits a line. Zero during a sweep.
+    limit: u32,
+    overflow: Chunks<Line, OVERFLOW_LINES>,
+    overflow_used: u32,
+    /// First free overflow line plus one, linked by [`Line::link`].
+    overflow_free: u32,
+}
+
+/// Where a key was found: the line (overflow lines from [`OVERFLOW`] on), its cell, and the slot in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    line: u32,
+    cell: u32,
+    pub(super) slot: u32,
+}
+
+impl Table {
+    /// An empty table. Allocates nothing before the first key.
+    pub(super) const fn new() -> Self {
+        Self {
+            lines: Chunks::new(),
+            used: LINES_MIN,
+            half: LINES_MIN,
+            keys: 0,
+            limit: LINES_MIN * KEYS_PER_LINE,
+            overflow: Chunks::new(),
+            overflow_used: 0,
+            overflow_free: 0,
+        }
+    }
+
+    /// How many keys are in it.
+    #[cfg(test)]
+    pub(super) const fn keys(&self) -> u32 {
+        self.keys
+    }
+
+    /// Forget every key, keep the memory. Constant time: lines beyond the first few are cleared when a sweep
+    /// reaches them again.
+    pub(super) fn clear(&mut self) {
+        if self.lines.len() != 0 {
+            for line in &mut self.lines.chunk_mut(0)[..LINES_MIN as usize] {
+                *line = Line::EMPTY;
+            }
+        }
+        (self.used, self.half, self.keys, self.limit) = (LINES_MIN, LINES_MIN, 0, LINES_MIN * KEYS_PER_LINE);
+        (self.overflow_used, self.overflow_free) = (0, 0);
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.lines.bytes() + self.overflow.bytes()
+    }
+
+    /// The key's place. `is_key` compares the key of an entry. Budget: 25 instructions and one cache line, plus
+    /// `is_key`.
+    #[inline]
+    pub(super) fn find(&self, fragment: u32, mut is_key: impl FnMut(u32) -> bool) -> Option<Place> {
+        let number = self.line_of(fragment);
+        let line = self.lines.get(number as usize)?;
+        let mut cells = line.cells_with_fragment(fragment);
+        while cells != 0 {
+            let cell = cell_of(cells);
+            let slot = line.slot(cell);
+            if is_key(slot) {
+                return Some(Place { line: number, cell, slot });
+            }
+            cells &= cells - 1;
+        }
+        if line.link() == 0 { None } else { self.find_overflow(line.link(), fragment, is_key) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_overflow(
+        &self,
+        mut link: u32,
+        fragment: u32,
+        mut is_key: impl FnMut(u32) -> bool,
+    ) -> Option<Place> {
+        while link != 0 {
+            let line = self.overflow.at(link as usize - 1);
+            let mut cells = line.cells_with_fragment(fragment);
+            while cells != 0 {
+                let cell = cell_of(cells);
+                if is_key(line.slot(cell)) {
+                    return Some(Place { line: OVERFLOW | (link - 1), cell, slot: line.slot(cell) });
+                }
+                cells &= cells - 1;
+            }
+            link = line.link();
+        }
+        None
+    }
+
+    /// The place of an entry that is in the table.
+    #[inline]
+    pub(super) fn place_of(&self, fragment: u32, slot: u32) -> Option<Place> {
+        self.find(fragment, |other| other == slot)
+    }
+
+    /// Add a key that is not in the table. Budget: 25 instructions, plus one split while a sweep goes on.
+    #[inline]
+    pub(super) fn insert(&mut self, fragment: u32, slot: u32) {
+        let number = self.line_of(fragment) as usize;
+        if number >= self.lines.len() {
+            self.lines.reach(number, Line::EMPTY);
+        }
+        let line = self.lines.at_mut(number);
+        if !line.push(fragment, slot) {
+            self.push_overflow(number, fragment, slot);
+        }
+        self.keys += 1;
+        if self.keys > self.limit {
+            self.split();
+        }
+    }
+
+    /// Another entry is now the first of the key.
+    #[inline]
+    pub(super) fn replace(&mut self, place: Place, slot: u32) {
+        self.line_mut(place).set_slot(place.cell, slot);
+    }
+
+    /// The key has no entries left. Budget: 10 instructions.
+    #[inline]
+    pub(super) fn remove(&mut self, fragment: u32, place: Place) {
+        let line = self.line_mut(place);
+        line.clear_cell(place.cell);
+        let emptied = line.occupied() == 0;
+        self.keys -= 1;
+        if place.line & OVERFLOW != 0 && emptied {
+            self.drop_overflow(fragment, place.line & !OVERFLOW);
+        }
+    }
+
+    /// Budget: 5 instructions.
+    #[inline]
+    const fn line_of(&self, fragment: u32) -> u32 {
+        let wide = fragment & (2 * self.half - 1);
+        if wide < self.used { wide } else { wide & (self.half - 1) }
+    }
+
+    #[inline]
+    fn line_mut(&mut self, place: Place) -> &mut Line {
+        if place.line & OVERFLOW == 0 {
+            self.lines.at_mut(place.line as usize)
+        } else {
+            self.overflow.at_mut((place.line & !OVERFLOW) as usize)
+        }
+    }
+
+    /// One step of the sweep: the first line not yet split shares its keys with a new one.
+    #[cold]
+    #[inline(never)]
+    fn split(&mut self) {
+        if self.used >= LINES_MAX {
+            self.limit = u32::MAX;
+            return;
+        }
+        let (from, to, bit) = (self.used - self.half, self.used, self.half);
+        self.lines.reach(to as usize, Line::EMPTY);
+        *self.lines.at_mut(to as usize) = Line::EMPTY;
+        let mut line = std::mem::replace(self.lines.at_mut(from as usize), Line::EMPTY);
+        loop {
+            let mut cells = line.occupied();
+            while cells != 0 {
+                let cell = cell_of(cells);
+                cells &= cells - 1;
+                let (fragment, slot) = (line.fragment(cell), line.slot(cell));
+                let number = if fragment & bit == 0 { from } else { to } as usize;
+                if !self.lines.at_mut(number).push(fragment, slot) {
+                    self.push_overflow(number, fragment, slot);
+                }
+            }
+            if line.link() == 0 {
+                break;
+            }
+            let number = line.link() - 1;
+            line = *self.overflow.at(number as usize);
+            self.free_overflow(number);
+        }
+        self.used += 1;
+        if self.used == 2 * self.half {
+            self.half = self.used;
+            self.limit = self.used.saturating_mul(KEYS_PER_LINE);
+        } else {
+            self.limit = 0;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_overflow(&mut self, number: usize, fragment: u32, slot: u32) {
+        let first = self.lines.at(number).link();
+        let mut link = first;
+        while link != 0 {
+            let line = self.overflow.at_mut(link as usize - 1);
+            if line.push(fragment, slot) {
+                return;
+            }
+            link = line.link();
+        }
+        let fresh = if self.overflow_free == 0 {
+            self.overflow.reach(self.overflow_used as usize, Line::EMPTY);
+            self.overflow_used += 1;
+            self.overflow_used
+        } else {
+            let free = self.overflow_free;
+            self.overflow_free = self.overflow.at(free as usize - 1).link();
+            free
+        };
+        let line = self.overflow.at_mut(fresh as usize - 1);
+        *line = Line::EMPTY;
+        line.push(fragment, slot);
+        line.set_link(first);
+        self.lines.at_mut(number).set_link(fresh);
+    }
+
+    fn free_overflow(&mut self, number: u32) {
+        let free = self.overflow_free;
+        self.overflow.at_mut(number as usize).set_link(free);
+        self.overflow_free = number + 1;
+    }
+
+    /// Unlink an overflow line that became empty.
+    #[cold]
+    #[inline(never)]
+    fn drop_overflow(&mut self, fragment: u32, number: u32) {
+        let after = self.overflow.at(number as usize).link();
+        let home = self.line_of(fragment) as usize;
+        let mut link = self.lines.at(home).link();
+        if link == number + 1 {
+            self.lines.at_mut(home).set_link(after);
+        } else {
+            while link != 0 {
+                let line = self.overflow.at_mut(link as usize - 1);
+                link = line.link();
+                if link == number + 1 {
+                    line.set_link(after);
+                    break;
+                }
+            }
+        }
+        self.free_overflow(number);
+    }
+
+    /// Every cell as (fragment, slot), with the invariants asserted: each in the line it belongs to.
+    #[cfg(test)]
+    pub(super) fn check(&self) -> Vec<(u32, u32)> {
+        let mut all = Vec::new();
+        let present = (self.used as usize).min(self.lines.len());
+        for number in 0..present {
+            let mut line = self.lines.at(number);
+            loop {
+                for cell in (0u32..).take(CELLS) {
+                    if line.occupied() & (0x80 << (8 * cell)) != 0 {
+                        assert_eq!(self.line_of(line.fragment(cell)) as usize, number);
+                        all.push((line.fragment(cell), line.slot(cell)));
+                    }
+                }
+                if line.link() == 0 {
+                    break;
+                }
+                line = self.overflow.at(line.link() as usize - 1);
+                assert_ne!(line.occupied(), 0, "an empty overflow line is kept");
+            }
+        }
+        assert_eq!(all.len(), self.keys as usize);
+        all
+    }
+
+    #[cfg(test)]
+    pub(super) const fn lines_used(&self) -> u32 {
+        self.used
+    }
+}
+
+/// Seven cells and a link to overflow lines, on one cache line.
+///
+/// A fragment is 24 bits that say which line it belongs in, below 8 bits of which 7 are its cell's byte of the
+/// control word: zero if the cell is free, else with the top bit set. So one subtraction finds the cells to look at.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line {
+    /// One byte a cell; the eighth stays zero.
+    control: u64,
+    /// One slot a cell; the eighth is the first overflow line plus one.
+    slots: [u32; 8],
+    /// The line bits of each cell's fragment, for splits only.
+    homes: [[u8; 3]; 8],
+}
+
+impl Line {
+    const EMPTY: Self = Self { control: 0, slots: [0; 8], homes: [[0; 3]; 8] };
+
+    /// The top bit of each occupied cell's byte.
+    #[inline]
+    const fn occupied(&self) -> u64 {
+        self.control & TOPS
+    }
+
+    #[inline]
+    const fn link(&self) -> u32 {
+        self.slots[CELLS]
+    }
+
+    #[inline]
+    const fn set_link(&mut self, link: u32) {
+        self.slots[CELLS] = link;
+    }
+
+    /// The fragment, but for the bit that marks its cell as occupied, which is set.
+    #[inline]
+    const fn fragment(&self, cell: u32) -> u32 {
+        let [a, b, c] = self.homes[(cell & 7) as usize];
+        u32::from_le_bytes([a, b, c, self.control.to_le_bytes()[(cell & 7) as usize]])
+    }
+
+    #[inline]
+    const fn slot(&self, cell: u32) -> u32 {
+        self.slots[(cell & 7) as usize]
+    }
+
+    #[inline]
+    const fn set_slot(&mut self, cell: u32, slot: u32) {
+        self.slots[(cell & 7) as usize] = slot;
+    }
+
+    #[inline]
+    const fn clear_cell(&mut self, cell: u32) {
+        self.control &= !(0xff << (8 * (cell & 7)));
+    }
+
+    /// Whether there was a free cell.
+    #[inline]
+    const fn push(&mut self, fragment: u32, slot: u32) -> bool {
+        let free = !self.control & (TOPS >> 8);
+        if free == 0 {
+            return false;
+        }
+        let top = free.trailing_zeros();
+        let cell = (top / 8) as usize;
+        let [a, b, c, tag] = (fragment | OCCUPIED).to_le_bytes();
+        self.homes[cell] = [a, b, c];
+        self.slots[cell] = slot;
+        self.control |= (tag as u64) << (top & !7);
+        true
+    }
+
+    /// The top bits of cells with that fragment's byte, and rarely of one above such a cell without it. Never of
+    /// a free cell. Budget: 8 instructions.
+    #[inline]
+    const fn cells_with_fragment(&self, fragment: u32) -> u64 {
+        let differs = self.control ^ (((fragment | OCCUPIED) >> 24) as u64 * ONES);
+        differs.wrapping_sub(ONES) & !differs & TOPS
+    }
+}
+
+/// The cell of the lowest top bit in a word of them.
+#[inline]
+const fn cell_of(tops: u64) -> u32 {
+    tops.trailing_zeros() / 8
+}
+
+/// Cells of a line.
+const CELLS: usize = 7;
+const ONES: u64 = 0x0101_0101_0101_0101;
+const TOPS: u64 = ONES << 7;
+const OCCUPIED: u32 = 1 << 31;
+/// Lines of a chunk: 16 KiB.
+const LINES: usize = 256;
+const OVERFLOW_LINES: usize = 32;
+/// Lines of an empty table: 4 KiB, enough for 256 keys.
+const LINES_MIN: u32 = 64;
+/// Beyond this many lines the table no longer grows, and lines only grow longer.
+const LINES_MAX: u32 = 1 << 24;
+/// A sweep starts at so many keys a line.
+const KEYS_PER_LINE: u32 = 4;
+/// Marks the number of an overflow line in a [`Place`].
+const OVERFLOW: u32 = 1 << 31;

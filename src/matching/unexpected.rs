@@ -1,0 +1,567 @@
+//! Unexpected messages: one index per class of receive that searched for them, each message in every one, and a
+//! receive looks only into its own.
+//!
+//! Not here: posted receives.
+
+use super::Statistics;
+use super::chunks::Chunks;
+use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
+use super::fifo::{Link, Links};
+use super::hash::{Hasher, low};
+use super::pattern::Envelope;
+use super::posted::DECLARED_MAX;
+use super::store::{Entry, NO_SLOT, Store};
+use super::table::Place;
+use crate::ids::{MessageId, PeerId, Tag};
+
+/// The list of unexpected messages.
+#[derive(Clone)]
+pub(super) struct UnexpectedList<M> {
+    pub(super) store: Store<Message<M>>,
+    hasher: Hasher,
+    classes: Vec<Class>,
+    /// Which classes are live: hold every indexed message.
+    live: u32,
+    /// The class that was searched last.
+    recent: usize,
+    /// Links of the classes beyond those whose links are in the message.
+    links: Vec<Chunks<Link, LINKS>>,
+    /// Searches of indexed messages.
+    searches: u64,
+    builds: u64,
+    scanned: u64,
+}
+
+/// One message.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Message<M> {
+    tag: u64,
+    source: u32,
+    home: u32,
+    sequence: u64,
+    links: [Link; LINKS_WITHIN],
+    value: M,
+}
+
+/// An indexed message that was found, and where, if by an index.
+type Found = (u32, Option<(usize, u32, Place)>);
+
+impl<M: Copy> UnexpectedList<M> {
+    pub(super) fn new(hasher: Hasher, dense_limit: u32) -> Self {
+        Self {
+            store: Store::new(dense_limit),
+            hasher,
+            classes: Vec::new(),
+            live: 0,
+            recent: 0,
+            links: Vec::new(),
+            searches: 0,
+            builds: 0,
+            scanned: 0,
+        }
+    }
+
+    /// Add a message at the end of the list. Budget: 25 instructions dense, 60 and 60 a live class indexed.
+    #[inline(always)]
+    pub(super) fn queue(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
+        match self.queue_dense(message, value) {
+            Some(id) => id,
+            None => self.queue_slow(message, value, groups),
+        }
+    }
+
+    #[inline(always)]
+    fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
+        let (slot, sequence, message) = self.store.next_dense()?;
+        (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, DENSE);
+        (message.sequence, message.value) = (sequence, value);
+        Some(MessageId { index: slot, generation: low(sequence) })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn queue_slow(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
+        if self.store.make_room(|| Message::new(message, value, 0, DENSE))
+            && let Some(id) = self.queue_dense(message, value)
+        {
+            return id;
+        }
+        if self.store.has_dense() {
+            self.spill(groups);
+        }
+        let (slot, sequence) =
+            self.store.push_indexed(|_, sequence| Message::new(message, value, sequence, INDEXED));
+        self.index(slot, message, groups);
+        MessageId { index: slot, generation: low(sequence) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn spill(&mut self, groups: &Groups) {
+        for slot in self.store.spill() {
+            let message = self.store.at_mut(slot);
+            message.home = INDEXED;
+            let envelope = message.envelope();
+            self.index(slot, &envelope, groups);
+        }
+    }
+
+    /// Put a message into every live class.
+    #[inline]
+    fn index(&mut self, slot: u32, message: &Envelope, groups: &Groups) {
+        let mut live = self.live;
+        while live != 0 {
+            let number = live.trailing_zeros() as usize;
+            live &= live - 1;
+            self.index_in(number, slot, message, groups);
+        }
+    }
+
+    #[inline]
+    fn index_in(&mut self, number: usize, slot: u32, message: &Envelope, groups: &Groups) {
+        let class = &mut self.classes[number];
+        let key = class.key_of(message.tag.0, message.source.0, groups);
+        let fragment = fragment(self.hasher, key);
+        let (mask, kind) = (class.mask, class.kind);
+        let store = &self.store;
+        let found = class.table.find(fragment, |other| store.at(other).has_key(mask, kind, key, groups));
+        let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+        if let Some(place) = found {
+            super::fifo::append(&mut links, place.slot, slot);
+        } else {
+            *links.link(slot) = Link::alone(slot);
+            class.table.insert(fragment, slot);
+        }
+    }
+
+    /// Take an indexed message out of every live class. `found` is where one of them has it, if that is known.
+    #[inline]
+    fn unindex(&mut self, slot: u32, found: Option<(usize, u32, Place)>, groups: &Groups) {
+        let message = self.store.at(slot);
+        let (tag, source) = (message.tag, message.source);
+        let mut live = self.live;
+        while live != 0 {
+            let number = live.trailing_zeros() as usize;
+            live &= live - 1;
+            let class = &mut self.classes[number];
+            let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+            match found {
+                Some((at, fragment, place)) if at == number => {
+                    class.remove_first(fragment, place, &mut links);
+                }
+                _ => {
+                    let key = class.key_of(tag, source, groups);
+                    let hasher = self.hasher;
+                    class.remove(slot, &mut links, || fragment(hasher, key));
+                }
+            }
+        }
+        self.store.remove_indexed(slot);
+    }
+
+    /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
+    #[inline]
+    pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
+        if self.store.older != 0 || wanted.is_group {
+            return self.first_older(wanted, groups);
+        }
+        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
+        Some(message.id(dense.slot))
+    }
+
+    #[inline(never)]
+    fn first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
+        if self.store.indexed != 0
+            && let Some((slot, _)) = self.find_indexed(wanted, groups)
+        {
+            return Some(self.store.at(slot).id(slot));
+        }
+        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
+        if let Some((dense, message)) = self.store.find_old(fits) {
+            return Some(message.id(dense.slot));
+        }
+        let (dense, message) = self.store.find_current(fits)?;
+        Some(message.id(dense.slot))
+    }
+
+    /// Take the earliest message that fits. Budget: 35 instructions for the first of a dense list and 10 for each
+    /// further one; indexed 70 and 35 for each further live class.
+    #[inline(always)]
+    pub(super) fn take_first(
+        &mut self,
+        wanted: &Wanted,
+        groups: &Groups,
+    ) -> Option<(MessageId, Envelope, M)> {
+        if self.store.older != 0 || wanted.is_group {
+            return self.take_first_older(wanted, groups);
+        }
+        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
+        let taken = message.taken(dense.slot);
+        self.store.remove_current(dense);
+        Some(taken)
+    }
+
+    /// The same when there are older entries, or groups.
+    #[inline(never)]
+    fn take_first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
+        if self.store.indexed != 0
+            && let Some(taken) = self.take_first_indexed(wanted, groups)
+        {
+            return Some(taken);
+        }
+        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
+        if let Some((dense, message)) = self.store.find_old(fits) {
+            let taken = message.taken(dense.slot);
+            self.store.remove_old(dense);
+            return Some(taken);
+        }
+        let (dense, message) = self.store.find_current(fits)?;
+        let taken = message.taken(dense.slot);
+        self.store.remove_current(dense);
+        Some(taken)
+    }
+
+    #[inline]
+    fn take_first_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
+        let (slot, found) = self.find_indexed(wanted, groups)?;
+        let message = self.store.at(slot);
+        let (taken, sequence) = (message.taken(slot), message.sequence);
+        self.store.matched_indexed(sequence);
+        self.unindex(slot, found, groups);
+        Some(taken)
+    }
+
+    #[inline]
+    fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<Found> {
+        let (mask, kind) = (wanted.mask, wanted.kind());
+        let number = if self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind)) {
+            self.recent
+        } else {
+            match self.class_for(mask, kind, groups) {
+                Some(number) => number,
+                None => return self.scan(wanted, groups).map(|slot| (slot, None)),
+            }
+        };
+        self.searches += 1;
+        if self.searches.is_multiple_of(SWEEP) {
+            self.drop_unused();
+        }
+        let class = &mut self.classes[number];
+        class.used_at = self.searches;
+        let key = wanted.key();
+        let fragment = fragment(self.hasher, key);
+        let store = &self.store;
+        let place = class.table.find(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups))?;
+        Some((place.slot, Some((number, fragment, place))))
+    }
+
+    /// The class of a mask and kind of source, built if need be. None if every one is in use by others.
+    #[inline(never)]
+    fn class_for(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> Option<usize> {
+        let known = (0..self.classes.len()).find(|number| self.classes[*number].is_for(mask, kind));
+        let number = known.or_else(|| self.build(mask, kind, groups))?;
+        self.recent = number;
+        Some(number)
+    }
+
+    /// Build a class by one scan of the list.
+    fn build(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> Option<usize> {
+        let dead = (0..self.classes.len()).find(|number| !self.classes[*number].is_live);
+        let number = if let Some(number) = dead {
+            self.classes[number].become_class(mask, kind);
+            number
+        } else if self.classes.len() < CLASSES {
+            self.classes.push(Class::new(mask, kind));
+            self.classes.len() - 1
+        } else {
+            let kept = |class: &Class| class.is_declared || class.used_at + BUSY > self.searches;
+            let idle = (0..CLASSES).filter(|number| !kept(&self.classes[*number]));
+            let oldest = idle.min_by_key(|number| self.classes[*number].used_at)?;
+            self.classes[oldest].become_class(mask, kind);
+            oldest
+        };
+        self.classes[number].used_at = self.searches;
+        self.live |= 1 << number;
+        self.builds += 1;
+        self.reach_links(number);
+        self.refill(number, groups);
+        Some(number)
+    }
+
+    /// Index every indexed message in a class that has none. In slot order, if that is the order of arrival.
+    fn refill(&mut self, number: usize, groups: &Groups) {
+        self.scanned += u64::from(self.store.indexed);
+        for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
+            let envelope = self.store.at(slot).envelope();
+            self.index_in(number, slot, &envelope, groups);
+        }
+    }
+
+    fn reach_links(&mut self, number: usize) {
+        if number >= LINKS_WITHIN {
+            let extra = number - LINKS_WITHIN;
+            while self.links.len() <= extra {
+                self.links.push(Chunks::new());
+            }
+        }
+    }
+
+    /// The earliest indexed message that fits, by looking at each: for patterns beyond the sixteen classes.
+    #[cold]
+    fn scan(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
+        self.searches += 1;
+        self.scanned += u64::from(self.store.indexed);
+        let mut first: Option<(u64, u32)> = None;
+        self.store.for_each(|slot, message| {
+            if message.home == INDEXED
+                && first.is_none_or(|(sequence, _)| message.sequence < sequence)
+                && message.fits_group(wanted, groups)
+            {
+                first = Some((message.sequence, slot));
+            }
+        });
+        first.map(|(_, slot)| slot)
+    }
+
+    /// Drop classes that no receive searched for long, since every message pays for each. Constant time a class.
+    #[cold]
+    fn drop_unused(&mut self) {
+        for number in 0..self.classes.len() {
+            let class = &mut self.classes[number];
+            if class.is_live && !class.is_declared && class.used_at + UNUSED < self.searches {
+                class.is_live = false;
+                class.table.clear();
+                self.live &= !(1 << number);
+            }
+        }
+    }
+
+    /// Make the class beforehand and keep it: whether there was room.
+    pub(super) fn declare(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> bool {
+        let declared = self.classes.iter().filter(|class| class.is_declared).count();
+        if declared >= DECLARED_MAX {
+            return false;
+        }
+        self.class_for(mask, kind, groups).map(|number| self.classes[number].is_declared = true).is_some()
+    }
+
+    /// Take the message that an id names, wherever it is.
+    #[inline]
+    pub(super) fn take(&mut self, id: MessageId, groups: &Groups) -> Option<(Envelope, M)> {
+        let message = self.store.named(id.index, id.generation)?;
+        let taken = (message.envelope(), message.value);
+        if message.home == DENSE {
+            self.store.remove_dense(id.index);
+        } else {
+            self.unindex(id.index, None, groups);
+        }
+        Some(taken)
+    }
+
+    pub(super) fn get(&self, id: MessageId) -> Option<(Envelope, &M)> {
+        self.store.named(id.index, id.generation).map(|message| (message.envelope(), &message.value))
+    }
+
+    pub(super) fn get_mut(&mut self, id: MessageId) -> Option<&mut M> {
+        self.store.named_mut(id.index, id.generation).map(|message| &mut message.value)
+    }
+
+    pub(super) fn ids(&self) -> Vec<MessageId> {
+        self.ids_where(|_| true)
+    }
+
+    /// The messages of one peer, in order of arrival.
+    pub(super) fn ids_of(&self, peer: u32) -> Vec<MessageId> {
+        self.ids_where(|message| message.source == peer)
+    }
+
+    fn ids_where(&self, wanted: impl Fn(&Message<M>) -> bool) -> Vec<MessageId> {
+        let id = |(sequence, slot)| MessageId { index: slot, generation: low(sequence) };
+        self.store.in_order(wanted).into_iter().map(id).collect()
+    }
+
+    /// The messages of one peer become another's, at their places.
+    pub(super) fn rename(&mut self, from: u32, to: u32, groups: &Groups) {
+        let mut stale = false;
+        for (_, slot) in self.store.in_order(|message| message.source == from) {
+            let message = self.store.at_mut(slot);
+            message.source = to;
+            stale |= message.home == INDEXED;
+        }
+        if stale {
+            self.rebuild(groups, |kind| kind != SourceKind::Any);
+        }
+    }
+
+    /// A peer's group changed.
+    pub(super) fn regroup(&mut self, peer: u32, groups: &Groups) {
+        let mut stale = false;
+        self.store.for_each(|_, message| stale |= message.source == peer && message.home == INDEXED);
+        if stale {
+            self.rebuild(groups, |kind| kind == SourceKind::Group);
+        }
+    }
+
+    fn rebuild(&mut self, groups: &Groups, is_stale: impl Fn(SourceKind) -> bool) {
+        for number in 0..self.classes.len() {
+            if self.classes[number].is_live && is_stale(self.classes[number].kind) {
+                self.classes[number].table.clear();
+                self.refill(number, groups);
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.store.bytes()
+            + self.classes.capacity() * size_of::<Class>()
+            + self.classes.iter().map(|class| class.table.bytes()).sum::<usize>()
+            + self.links.iter().map(Chunks::bytes).sum::<usize>()
+    }
+
+    pub(super) fn statistics(&self, into: &mut Statistics) {
+        into.unexpected_classes = self.live.count_ones() as usize;
+        into.unexpected_class_builds = self.builds;
+        into.entries_scanned = self.scanned;
+    }
+
+    /// The invariants of this file, asserted.
+    #[cfg(test)]
+    pub(super) fn check(&mut self, groups: &Groups) {
+        self.store.check(|message| message.home == DENSE);
+        for number in 0..self.classes.len() {
+            let class = &self.classes[number];
+            assert_eq!(class.is_live, self.live & (1 << number) != 0);
+            let (mask, kind) = (class.mask, class.kind);
+            let cells = class.table.check();
+            if !class.is_live {
+                assert_eq!(cells.len(), 0);
+                continue;
+            }
+            let mut count = 0;
+            for (fragment, head) in cells {
+                let first = self.store.at(head).envelope();
+                let key = self.classes[number].key_of(first.tag.0, first.source.0, groups);
+                assert_eq!(super::class::fragment(self.hasher, key) | 1 << 31, fragment);
+                let mut slot = head;
+                let mut last = 0;
+                loop {
+                    let message = self.store.at(slot);
+                    assert!(message.home == INDEXED && message.has_key(mask, kind, key, groups));
+                    assert!(message.sequence > last);
+                    last = message.sequence;
+                    count += 1;
+                    let mut links =
+                        ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+                    assert_eq!(links.link(slot).is_head(), slot == head);
+                    slot = links.link(slot).next();
+                    if slot == head {
+                        break;
+                    }
+                }
+            }
+            assert_eq!(count, self.store.indexed);
+        }
+    }
+}
+
+impl<M: Copy> Message<M> {
+    #[inline]
+    fn id(&self, slot: u32) -> MessageId {
+        MessageId { index: slot, generation: low(self.sequence) }
+    }
+
+    #[inline]
+    fn new(message: &Envelope, value: M, sequence: u64, home: u32) -> Self {
+        let links = [Link::free(NO_SLOT); LINKS_WITHIN];
+        Self { tag: message.tag.0, source: message.source.0, home, sequence, links, value }
+    }
+
+    /// Whether it is what is wanted, if that is not a group's.
+    #[inline(always)]
+    const fn fits(&self, wanted: &Wanted) -> bool {
+        wanted.fits(self.tag, self.source)
+    }
+
+    #[inline]
+    fn fits_group(&self, wanted: &Wanted, groups: &Groups) -> bool {
+        self.fits(wanted) && (!wanted.is_group || groups.contains(wanted.source, self.source))
+    }
+
+    #[inline]
+    fn envelope(&self) -> Envelope {
+        Envelope { tag: Tag(self.tag), source: PeerId(self.source) }
+    }
+
+    #[inline]
+    fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
+        (self.id(slot), self.envelope(), self.value)
+    }
+
+    /// Whether it has that key in the class of this mask and kind of source.
+    #[inline]
+    fn has_key(&self, mask: u64, kind: SourceKind, key: Key, groups: &Groups) -> bool {
+        self.tag & mask == key.tag
+            && match kind {
+                SourceKind::Any => true,
+                SourceKind::Peer => u64::from(self.source) == key.source,
+                SourceKind::Group => groups.key(self.source) == key.source,
+            }
+    }
+}
+
+impl<M: Copy> Entry for Message<M> {
+    #[inline]
+    fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    #[inline]
+    fn retire(&mut self) {
+        self.sequence = 0;
+    }
+
+    #[inline]
+    fn release(&mut self, next: u32) {
+        self.sequence = 0;
+        self.links[0] = Link::free(next);
+    }
+
+    #[inline]
+    fn next_free(&self) -> u32 {
+        self.links[0].next()
+    }
+}
+
+/// The links of one class of messages.
+struct ClassLinks<'a, M> {
+    store: &'a mut Store<Message<M>>,
+    links: &'a mut [Chunks<Link, LINKS>],
+    class: usize,
+}
+
+impl<M: Copy> Links for ClassLinks<'_, M> {
+    #[inline]
+    fn link(&mut self, slot: u32) -> &mut Link {
+        if self.class < LINKS_WITHIN {
+            &mut self.store.at_mut(slot).links[self.class]
+        } else {
+            let links = &mut self.links[self.class - LINKS_WITHIN];
+            links.reach(slot as usize, Link::free(NO_SLOT));
+            links.at_mut(slot as usize)
+        }
+    }
+}
+
+/// Classes whose links are in the message: with an 8-byte value a message fills one cache line.
+const LINKS_WITHIN: usize = 4;
+/// Links of a chunk: 4 KiB.
+const LINKS: usize = 512;
+const DENSE: u32 = 0;
+const INDEXED: u32 = 1;
+/// Between two looks for unused classes, in searches.
+const SWEEP: u64 = 256;
+/// A class that so many searches did not use is dropped.
+const UNUSED: u64 = 4096;
+/// A class used in the last so many searches is not given up for another.
+const BUSY: u64 = 64;
