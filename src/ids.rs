@@ -98,6 +98,10 @@ generational!(
     /// A matched receive whose data is still under way.
     TransferId
 );
+generational!(
+    /// A buffer that its table owns until it is handed back.
+    BufferId
+);
 
 /// A device of one engine: its place in the order they were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

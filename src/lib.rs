@@ -8,7 +8,9 @@
 //! * [`wire`] – bytes and values
 //! * [`matching`] – posted and unexpected lists: the one order
 //! * [`offload`] – posted receives in NICs
+//! * [`engine`] – the three joined
 //! * [`device`] – what carries messages and perhaps matches them
+//! * [`domain`] – whose turn it is, and whose memory: threads and buffers around an engine and its devices
 #![cfg_attr(feature = "traces", doc = "* [`traces`] – what real MPI programs asked for, recorded")]
 #![cfg_attr(
     feature = "traces",
@@ -17,6 +19,8 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod domain;
+pub mod engine;
 pub mod ids;
 pub mod matching;
 pub mod offload;

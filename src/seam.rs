@@ -26,6 +26,8 @@ pub struct Capabilities {
     pub eager_limit: u64,
     /// The longest tagged buffer, in bytes, that the device takes.
     pub buffer_length_max: u64,
+    /// Whether a tagged buffer must be registered (`Buffer::key` other than 0) to be given to the device.
+    pub registration: bool,
     /// Whether the device itself reads the data of a matched rendezvous (`IBV_TM_CAP_RC`).
     pub rendezvous: bool,
 }
@@ -114,8 +116,8 @@ pub struct Arrival {
     pub source: PeerId,
     /// What it says.
     pub header: Header,
-    /// The whole payload is here: an [`Answer::Accept`] places it before the device does anything else, and no
-    /// [`Event::Data`] follows. Otherwise the data is complete when [`Event::Data`] says so.
+    /// The whole payload is here: an [`Answer::Accept`] on the spot places it before the device does anything
+    /// else, and no [`Event::Data`] follows. Every other accept is answered by [`Event::Data`].
     pub in_hand: bool,
     /// The device counted this message as unexpected (every tagged one on a TM-SRQ; never on a device of 0 tags).
     pub counted: bool,
@@ -155,11 +157,11 @@ pub struct Match {
 /// What data belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DataTarget {
-    /// A message that the host accepted, or is holding.
+    /// A message that the host holds and will not get whole: told only with an error, when its path is lost.
     Message(MessageToken),
     /// An entry that a device matched.
     Entry(TagHandle),
-    /// A read or a copy that the host asked for.
+    /// What an [`Answer::Accept`], a read or a copy named.
     Transfer(TransferId),
 }
 
@@ -289,7 +291,13 @@ pub enum Event {
 pub enum Answer {
     /// Write the payload there: at most `buffer.length` bytes, the rest is drained. A rendezvous is read, and
     /// the sender told.
-    Accept(Buffer),
+    Accept {
+        /// Where to.
+        buffer: Buffer,
+        /// What [`Event::Data`] shall call it. `None` only where the arrival said `in_hand` and is answered on the
+        /// spot: then the payload is placed before anything else happens, and nothing more is said.
+        transfer: Option<TransferId>,
+    },
     /// Keep it; a command will say more.
     Hold,
     /// Drop the payload; the sender of a rendezvous is told that it is done.

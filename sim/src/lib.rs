@@ -1,3 +1,5 @@
 //! The world around the engine: checker, exhaustive model, seeded schedules.
 //!
 //! Nothing here is part of the library that users get.
+
+pub mod checker;

@@ -226,6 +226,23 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.match_waiting(to, matched);
     }
 
+    /// As [`Self::resolve`], but without matching: the messages of `to` now, in order of arrival, some of which may
+    /// have come to fit posted receives. For a caller that must look before it takes.
+    pub fn rekey(&mut self, from: PeerId, to: PeerId) -> Vec<MessageId> {
+        if from != to {
+            self.posted.rename(from.0, to.0);
+            self.unexpected.rename(from.0, to.0, &self.groups);
+            self.groups.set(from.0, None);
+        }
+        self.unexpected.ids_of(to.0)
+    }
+
+    /// As [`Self::join_group`], but without matching: the messages of `peer`, in order of arrival.
+    pub fn rekey_group(&mut self, peer: PeerId, group: GroupId) -> Vec<MessageId> {
+        self.set_group(peer, Some(group));
+        self.unexpected.ids_of(peer.0)
+    }
+
     /// Build the class of a mask and a kind of source beforehand, on both lists, and keep it. Whether both lists
     /// had room for it: of the sixteen classes of a list twelve can be declared.
     pub fn declare(&mut self, ignore: Ignore, kind: SourceKind) -> bool {

@@ -1,1 +1,274 @@
-//! Posted receives in NICs: mirror, life of an entry, phase, policy.
+//! Posted receives in NICs: which go down, what comes back, and what may be believed.
+//!
+//! The software list holds every posted receive in order; NICs hold some of them. This module knows which, and
+//! keeps the rules of docs/ordering.md, so that MPI's order holds whatever the devices, the wire and the user do
+//! meanwhile. In the order in which a receive meets them:
+//!
+//! * [`Reason`] – why a receive is not in a NIC
+//! * `queue`, `overlap`, `layout`, `buffers` – who may go down (rules 1, 2, 8)
+//! * `nic` – resources, counted (rule 7)
+//! * `phase` – counts and SYNC (rule 3)
+//! * `mirror`, `entry` – where each receive is (rules 4 to 6)
+//!
+//! Not here: matching, and messages that wait ([`crate::engine`]).
+
+mod buffers;
+mod clause;
+mod entry;
+mod events;
+mod fault;
+mod layout;
+mod mirror;
+mod nic;
+mod overlap;
+mod phase;
+mod policy;
+mod queue;
+mod reason;
+#[cfg(test)]
+mod tests;
+
+pub use clause::{Clause, Rules};
+pub use entry::{Place, Step};
+pub use fault::Fault;
+pub use layout::TagLayout;
+pub use overlap::CLASSES_MAX;
+pub use reason::{Reason, Statistics};
+
+pub(crate) use events::{Held, Outcome};
+pub(crate) use mirror::Record;
+
+use crate::ids::{DeviceId, GroupId, PeerId, ReceiveId, TransferId};
+use crate::matching::Pattern;
+use crate::seam::{Buffer, Capabilities, Command};
+
+use buffers::Stretches;
+use layout::Peers;
+use mirror::Mirror;
+use nic::{Nic, Switch};
+
+/// Offload over all devices of one engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Offload {
+    nics: Vec<Nic>,
+    mirror: Mirror,
+    stretches: Stretches,
+    peers: Peers,
+    rules: Rules,
+    seed: u64,
+    /// Some device matches: receives are tracked.
+    active: bool,
+    pub(crate) statistics: Statistics,
+}
+
+impl Offload {
+    pub(crate) fn new(layout: Option<TagLayout>, rules: Rules, seed: u64) -> Self {
+        Self {
+            nics: Vec::new(),
+            mirror: Mirror::default(),
+            stretches: Stretches::default(),
+            peers: Peers::new(layout),
+            rules,
+            seed,
+            active: false,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// A device joins. Receives that are posted already stay in software; newer ones may go down.
+    pub(crate) fn add_device(&mut self, capabilities: Capabilities, counters_start: u16) -> Option<DeviceId> {
+        let id = DeviceId(u8::try_from(self.nics.len()).ok()?);
+        let mut nic = Nic::new(id, capabilities, self.seed, counters_start);
+        if capabilities.is_matching() {
+            for index in self.mirror.in_order() {
+                nic.queue.push(index);
+            }
+        }
+        nic.push_buffers_if_due(true);
+        self.active |= capabilities.is_matching();
+        self.nics.push(nic);
+        Some(id)
+    }
+
+    /// Whether receives are tracked at all: the one question that the path without a NIC asks.
+    #[inline]
+    pub(crate) fn is_active(&self) -> bool {
+        self.active
+    }
+
+    #[inline]
+    pub(crate) fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    pub(crate) fn device_count(&self) -> usize {
+        self.nics.len()
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, index: usize) -> Option<&Record> {
+        self.mirror.record(index)
+    }
+
+    #[inline]
+    pub(crate) fn record_mut(&mut self, index: usize) -> Option<&mut Record> {
+        self.mirror.record_mut(index)
+    }
+
+    /// A receive was queued as posted.
+    #[inline]
+    pub(crate) fn track(
+        &mut self,
+        receive: ReceiveId,
+        pattern: Pattern,
+        buffer: Buffer,
+        multi: bool,
+    ) -> usize {
+        self.statistics.tracked += 1;
+        let reason = self.nics.first().map_or(Reason::Disabled, |nic| nic.held_up_by);
+        let index = self.mirror.track(receive, pattern, buffer, multi, reason);
+        for nic in &mut self.nics {
+            if nic.capabilities.is_matching() {
+                nic.queue.push(index);
+            }
+        }
+        index
+    }
+
+    /// Put a command that is not a list operation into a device's queue.
+    #[inline]
+    pub(crate) fn push(&mut self, device: DeviceId, command: Command) {
+        if let Some(nic) = self.nics.get_mut(device.0 as usize)
+            && nic.switch != Switch::Failed
+        {
+            nic.commands.push_back(command);
+        }
+    }
+
+    /// Commands that wait for a device, oldest first; the owner submits them and says how many were taken.
+    pub(crate) fn commands(&mut self, device: DeviceId) -> &[Command] {
+        self.nics.get_mut(device.0 as usize).map_or(&[], |nic| nic.commands.make_contiguous())
+    }
+
+    /// So many were taken.
+    pub(crate) fn handle_submitted(&mut self, device: DeviceId, taken: usize) {
+        if let Some(nic) = self.nics.get_mut(device.0 as usize) {
+            nic.commands.drain(..taken.min(nic.commands.len()));
+        }
+    }
+
+    /// Whether a device has commands waiting.
+    pub(crate) fn has_commands(&self, device: DeviceId) -> bool {
+        self.nics.get(device.0 as usize).is_some_and(|nic| !nic.commands.is_empty())
+    }
+
+    /// Give a device a bounce buffer, for receives shorter than its eager limit.
+    pub(crate) fn add_bounce(&mut self, device: DeviceId, buffer: Buffer) -> bool {
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else { return false };
+        let fits = buffer.length >= nic.capabilities.eager_limit && buffer.segments == 1;
+        if fits {
+            nic.bounces.add(buffer);
+        }
+        fits
+    }
+
+    /// Which bits of a tag name a peer.
+    pub(crate) fn name_peer(&mut self, peer: PeerId, bits: u64) {
+        self.peers.name(peer, bits);
+    }
+
+    pub(crate) fn path(&self, peer: PeerId) -> Option<DeviceId> {
+        self.peers.path(peer)
+    }
+
+    /// A peer's messages come through this device from now on. The caller has made sure that they came through no
+    /// other before, or that no receive names the peer.
+    pub(crate) fn set_path(&mut self, peer: PeerId, device: Option<DeviceId>) {
+        self.peers.set_path(peer, device);
+        let peers = &self.peers;
+        for nic in &mut self.nics {
+            let gone: Vec<_> = nic
+                .overlaps
+                .members()
+                .filter(|&index| {
+                    self.mirror
+                        .record(index)
+                        .is_some_and(|record| !peers.may_come_through(&record.pattern, nic.id))
+                })
+                .collect();
+            for index in gone {
+                nic.overlaps.remove(index);
+                nic.queue
+                    .wake(index, |waiter| self.mirror.record(waiter).map_or(0, |record| record.sequence));
+            }
+        }
+    }
+
+    pub(crate) fn handle_group(&mut self, peer: PeerId, group: Option<GroupId>) {
+        for nic in &mut self.nics {
+            nic.overlaps.handle_group(peer, group);
+        }
+    }
+
+    /// The transfer that a matched entry's data belongs to.
+    pub(crate) fn set_transfer(&mut self, index: usize, transfer: TransferId) {
+        if let Some(record) = self.mirror.record_mut(index) {
+            record.transfer = Some(transfer);
+        }
+    }
+
+    /// Entries that a device knows of, and how many it may.
+    pub(crate) fn entries(&self, device: DeviceId) -> (u32, u32) {
+        self.nics.get(device.0 as usize).map_or((0, 0), Nic::entries)
+    }
+
+    /// The receive that an entry stands for.
+    pub(crate) fn receive_of(&self, device: DeviceId, handle: crate::ids::TagHandle) -> Option<ReceiveId> {
+        let index = self.mirror.find(device, handle)?;
+        self.mirror.record(index).map(|record| record.receive)
+    }
+
+    /// Receives in a device's list, oldest first: what the mirror says.
+    pub(crate) fn listed(&self, device: DeviceId) -> Vec<crate::ids::TagHandle> {
+        let is_there = |&index: &usize| {
+            self.mirror
+                .record(index)
+                .is_some_and(|record| record.pinned == Some(device) && record.place().is_in_nic())
+        };
+        self.mirror.in_order().into_iter().filter(is_there).map(|index| self.mirror.handle(index)).collect()
+    }
+
+    /// Everything that decides about the future, for counting states. `name` gives a receive its number.
+    pub(crate) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(ReceiveId) -> u64) {
+        let order = self.mirror.in_order();
+        let of = |index: usize| self.mirror.record(index).map_or(u64::MAX, |record| name(record.receive));
+        for &index in &order {
+            let Some(record) = self.mirror.record(index) else { continue };
+            out.extend([
+                name(record.receive),
+                record.place() as u64,
+                record.pinned.map_or(0, |device| u64::from(device.0) + 1),
+                u64::from(record.del_outstanding)
+                    | u64::from(record.cancel) << 1
+                    | u64::from(record.slot_kept) << 2,
+                record.claimant.map_or(0, |claimant| claimant + 1),
+                u64::from(record.bounce.is_some()),
+            ]);
+            for nic in &self.nics {
+                let (stage, waits_for) = nic.queue.standing(index);
+                let inactive = record.inactive.is_some_and(|mark| nic.phase.is_marked(mark));
+                out.push(stage | u64::from(nic.overlaps.contains(index)) << 8 | u64::from(inactive) << 9);
+                out.push(waits_for.map_or(0, |other| of(other) + 1));
+            }
+        }
+        for nic in &self.nics {
+            nic.canonical(out, &|handle| {
+                if self.mirror.handle(handle.index as usize) == handle {
+                    of(handle.index as usize)
+                } else {
+                    u64::MAX
+                }
+            });
+        }
+    }
+}

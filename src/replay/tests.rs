@@ -131,3 +131,28 @@ fn an_unchecked_replay_gives_the_same_sum_over_equal_targets() {
     assert_eq!(sums[0], sums[1]);
     assert!(sums[0].as_ref().is_ok_and(|&sum| sum > 0));
 }
+
+#[test]
+fn made_up_traces_match_everything_and_depend_on_the_seed_alone() {
+    use synthetic::{List, Masks, Mix, Order};
+
+    for list in [List::Posted, List::Unexpected] {
+        for order in [Order::Forward, Order::Reverse, Order::Random] {
+            for masks in [Masks::Full, Masks::Partial, Masks::Four] {
+                let mix = Mix { list, depth: 64, order, masks };
+                let mut trace = mix.trace(1000, 7);
+                assert_eq!(trace, mix.trace(1000, 7));
+                let mut oracle = Software::new(Vectors::default(), trace.counts());
+                assert_eq!(record(&mut trace, &mut oracle), Ok(()));
+                assert!(trace.steps.len() >= 1000);
+                let matched = trace.steps.iter().filter(|step| matches!(step.expected, Outcome::Matched(..)));
+                assert_eq!(matched.count() * 2, trace.steps.len(), "{}", trace.name);
+                let deepest = trace.depths();
+                assert_eq!(deepest.posted_max.max(deepest.unexpected_max), 64, "{}", trace.name);
+                assert!(over_vectors(&trace).is_exact());
+            }
+        }
+    }
+    let mix = Mix { list: List::Posted, depth: 64, order: Order::Random, masks: Masks::Full };
+    assert_ne!(mix.trace(1000, 7), mix.trace(1000, 8));
+}

@@ -1,3 +1,155 @@
-//! The command line.
+//! The command line: replay traces, measure, look at devices.
+//!
+//! Exit codes: 0 all is as expected; 1 a result was not as expected; 2 the input or the arguments cannot be used.
 
-fn main() {}
+mod bench;
+mod build;
+mod info;
+mod input;
+mod measure;
+mod offload;
+mod output;
+mod replay;
+mod table;
+mod trace;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tagmatch::traces::layout::Layout;
+
+/// Tag matching for message-passing runtimes: replay real traces, measure, look at devices.
+#[derive(Debug, Parser)]
+#[command(name = "tagmatch", version, after_help = EXIT_CODES, subcommand_required = true, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Replay traces of real MPI programs, and check every expected result.
+    #[command(after_help = EXIT_CODES)]
+    Replay(ReplayArguments),
+    /// Measure matching over the recorded traces and made-up mixes.
+    Bench(BenchArguments),
+    /// Show the devices seen with their limits, and what this program was built from.
+    Info(InfoArguments),
+    /// Look at trace files.
+    #[command(subcommand)]
+    Trace(TraceCommand),
+}
+
+#[derive(Debug, Args)]
+struct ReplayArguments {
+    /// Trace files (plain, gzip or zstd), or folders with *.zst, *.gz and *.trace; without any, the 22 recorded
+    /// traces that are in this program.
+    paths: Vec<PathBuf>,
+    /// The device that posted receives are offloaded to.
+    #[arg(long, value_enum, default_value_t = Device::None)]
+    device: Device,
+    /// How many entries the device's matching list has.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65535))]
+    tags: u32,
+    /// Seed of everything that is left to chance: hashing, and when the device does what.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Which layout of the tag to replay. A directed receive can be offloaded only if the tag carries the source.
+    #[arg(long, value_enum, default_value_t = LayoutArgument::Recorded)]
+    layout: LayoutArgument,
+    /// Print one JSON document instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct BenchArguments {
+    /// Seed of the made-up mixes and of hashing.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON document instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Only those whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct InfoArguments {
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// Check that files are well-formed traces whose expected results are those of the naive matcher.
+    #[command(after_help = EXIT_CODES)]
+    Check {
+        /// The files.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// A device to offload to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Device {
+    /// None: software alone.
+    None,
+    /// The soft TM-SRQ: a model of a NIC's matching, in this process.
+    Soft,
+}
+
+/// [`Layout`] as an argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum LayoutArgument {
+    /// As recorded.
+    Recorded,
+    /// The source in bits 51..34 of the tag, as Open MPI's ofi_tag_1 has it.
+    SourceInTag,
+}
+
+impl From<LayoutArgument> for Layout {
+    fn from(argument: LayoutArgument) -> Self {
+        match argument {
+            LayoutArgument::Recorded => Self::Recorded,
+            LayoutArgument::SourceInTag => Self::SourceInTag,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let end = match Arguments::parse().command {
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Trace(TraceCommand::Check { files }) => trace::check(&files),
+    };
+    ExitCode::from(end.code())
+}
+
+/// How a command ended. The worst of several is the latest variant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum End {
+    /// All is as expected.
+    AsExpected,
+    /// A result was not as expected.
+    Disagreement,
+    /// The input or the arguments cannot be used.
+    Unusable,
+}
+
+impl End {
+    const fn code(self) -> u8 {
+        match self {
+            Self::AsExpected => 0,
+            Self::Disagreement => 1,
+            Self::Unusable => 2,
+        }
+    }
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 all as expected; 1 a result was not as expected; \
+    2 the input or the arguments cannot be used.";

@@ -1,1 +1,35 @@
-//! The soft TM-SRQ: the executable description of a NIC that matches.
+//! The soft TM-SRQ: an executable description of a NIC that matches, with libmlx5's accounting in front of it.
+//!
+//! TM-CONTRACT says what such a device does; here it is as state machines without IO, clock or threads. Layers,
+//! each usable without those behind it:
+//!
+//! * [`list`] - the matching list with its activation and counters (11.2)
+//! * [`driver`] - `ibv_post_srq_ops` and the polling of completions (5, 6, 8, 9, 11.5)
+//! * [`SoftDevice`] - both, with senders, flows and a completion queue, as a [`Device`](super::Device)
+//!
+//! Points where the contract is doubtful are [`switches`]. In step mode the device does one thing at a time,
+//! and which is the caller's choice: [`SoftDevice::steps`], [`SoftDevice::step`].
+
+mod canonical;
+pub mod completion;
+mod device;
+pub mod driver;
+mod failure;
+mod held;
+mod host;
+pub mod list;
+mod memory;
+mod message;
+mod peers;
+mod receive_queue;
+mod steps;
+pub mod switches;
+#[cfg(test)]
+mod tests;
+
+pub use device::{SoftConfig, SoftDevice};
+pub use memory::{Arena, Memory, NoMemory};
+pub use message::{Acceptance, Kind, Observation, SoftMessage};
+pub use receive_queue::ReceiveQueue;
+pub use steps::Step;
+pub use switches::Switches;

@@ -1,0 +1,6 @@
+//! Checks on the checkers.
+
+mod brute;
+mod random;
+mod world;
+mod written;

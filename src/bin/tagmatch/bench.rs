@@ -1,0 +1,191 @@
+//! `tagmatch bench`: what matching costs, over the recorded traces and over made-up mixes.
+//!
+//! Ratios of one run are what counts. Not here: curves over depth with confidence (the criterion benches), and
+//! instruction counts under valgrind.
+
+use crate::build::{BUILD, Build};
+use crate::measure::{self, Counter};
+use crate::output::{complain, progress, write, write_json};
+use crate::table::{Table, nanoseconds, or_dash};
+use crate::{BenchArguments, End};
+use serde::Serialize;
+use tagmatch::replay::synthetic::{List, Masks, Mix, Order};
+use tagmatch::replay::{self, Software, Target, Vectors};
+use tagmatch::traces::{Bundled, Trace, bundled};
+
+/// All that was measured, as it goes out as JSON.
+#[derive(Debug, Serialize)]
+struct Bench {
+    build: Build,
+    seed: u64,
+    /// Whether host instructions could be counted.
+    instructions_counted: bool,
+    rows: Vec<Row>,
+}
+
+/// One trace or mix.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    kind: &'static str,
+    events: usize,
+    results: Vec<Measured>,
+}
+
+/// One matcher over it.
+#[derive(Debug, Serialize)]
+struct Measured {
+    matcher: &'static str,
+    /// Whether the device below is a model, so that its part of the time says nothing about a card.
+    is_model: bool,
+    ns_per_event: f64,
+    instructions_per_event: Option<f64>,
+}
+
+/// What is measured.
+enum Subject {
+    Recorded(Bundled),
+    MadeUp(Mix),
+}
+
+/// Measure, and print.
+pub(crate) fn run(arguments: &BenchArguments) -> End {
+    let only = arguments.only.as_deref().unwrap_or_default();
+    let mut subjects: Vec<Subject> = bundled().iter().copied().map(Subject::Recorded).collect();
+    subjects.extend(mixes().into_iter().map(Subject::MadeUp));
+    subjects.retain(|subject| subject.name().contains(only));
+    if subjects.is_empty() {
+        complain(format_args!(
+            "--only {only}: no trace and no mix has this in its name; see `tagmatch bench`"
+        ));
+        return End::Unusable;
+    }
+    let mut counter = Counter::new();
+    let mut bench = Bench {
+        build: BUILD,
+        seed: arguments.seed,
+        instructions_counted: counter.is_counting(),
+        rows: Vec::new(),
+    };
+    let bar = progress(subjects.len());
+    for subject in &subjects {
+        bar.set_message(subject.name());
+        match subject.measure(arguments.seed, &mut counter) {
+            Ok(row) => bench.rows.push(row),
+            Err(what) => {
+                bar.finish_and_clear();
+                complain(format_args!("{}: {what}", subject.name()));
+                return End::Disagreement;
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if arguments.json { write_json(&bench, End::AsExpected) } else { write(&text(&bench), End::AsExpected) }
+}
+
+impl Subject {
+    fn name(&self) -> String {
+        match self {
+            Self::Recorded(bundled) => bundled.name.trim_end_matches(".zst").to_owned(),
+            Self::MadeUp(mix) => mix.name(),
+        }
+    }
+
+    fn measure(&self, seed: u64, counter: &mut Counter) -> Result<Row, String> {
+        let (trace, kind) = match self {
+            Self::Recorded(bundled) => (bundled.read().map_err(|error| error.to_string())?, "recorded"),
+            Self::MadeUp(mix) => {
+                let mut trace = mix.trace(EVENTS_MIN, seed);
+                let mut oracle = Software::new(Vectors::default(), trace.counts());
+                replay::record(&mut trace, &mut oracle).map_err(|fault| fault.to_string())?;
+                (trace, "made up")
+            }
+        };
+        let mut row = Row { name: self.name(), kind, events: trace.steps.len(), results: Vec::new() };
+        row.over("naive", &trace, counter, || Software::new(Vectors::default(), trace.counts()))?;
+        Ok(row)
+    }
+}
+
+impl Row {
+    /// Measure one matcher, once its results are found right.
+    fn over<T: Target>(
+        &mut self,
+        matcher: &'static str,
+        trace: &Trace,
+        counter: &mut Counter,
+        mut make: impl FnMut() -> T,
+    ) -> Result<(), String> {
+        let report = replay::run(trace, &mut make());
+        if let Some(first) = report.first.first() {
+            return Err(format!("{matcher}: {first}; nothing is measured that is not right"));
+        }
+        let cost = measure::cost(trace, counter, make).map_err(|fault| format!("{matcher}: {fault}"))?;
+        self.results.push(Measured {
+            matcher,
+            is_model: false,
+            ns_per_event: cost.nanoseconds,
+            instructions_per_event: cost.instructions,
+        });
+        Ok(())
+    }
+}
+
+/// The made-up mixes: both lists, shallow to deep, every order, every kind of mask.
+fn mixes() -> Vec<Mix> {
+    let mut all = Vec::new();
+    for list in [List::Posted, List::Unexpected] {
+        for masks in [Masks::Full, Masks::Partial, Masks::Four] {
+            for order in [Order::Forward, Order::Random, Order::Reverse] {
+                for depth in [1, 16, 128, 1024, 8192] {
+                    all.push(Mix { list, depth, order, masks });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn text(bench: &Bench) -> String {
+    let mut matchers: Vec<&str> = Vec::new();
+    for measured in bench.rows.iter().flat_map(|row| &row.results) {
+        if !matchers.contains(&measured.matcher) {
+            matchers.push(measured.matcher);
+        }
+    }
+    let mut headings = vec!["name".to_owned(), "events".to_owned()];
+    for matcher in &matchers {
+        headings.push(format!("{matcher} ns"));
+        if bench.instructions_counted {
+            headings.push(format!("{matcher} instructions"));
+        }
+    }
+    let mut table = Table::new(headings);
+    for row in &bench.rows {
+        let mut cells = vec![row.name.clone(), row.events.to_string()];
+        for matcher in &matchers {
+            let measured = row.results.iter().find(|measured| measured.matcher == *matcher);
+            cells.push(or_dash(measured.map(|measured| measured.ns_per_event), nanoseconds));
+            if bench.instructions_counted {
+                cells.push(or_dash(
+                    measured.and_then(|measured| measured.instructions_per_event),
+                    nanoseconds,
+                ));
+            }
+        }
+        table.row(cells);
+    }
+    let mut text = table.text();
+    text += "\nPer event, medians of this run: compare columns, not runs. Software alone; no card was measured.\n";
+    if !bench.instructions_counted {
+        text += "Instructions: this machine lets no process count them (perf_event_open refused).\n";
+    }
+    if bench.build.debug {
+        text += "Not optimised: times mean little. Use `cargo run --release -- bench`.\n";
+    }
+    text
+}
+
+/// Events of a made-up trace, at least.
+const EVENTS_MIN: u32 = 16_384;

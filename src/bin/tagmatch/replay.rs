@@ -1,0 +1,273 @@
+//! `tagmatch replay`: traces over everything that matches, every expected result checked.
+
+use crate::build::{BUILD, Build};
+use crate::input::{Input, inputs};
+use crate::measure::{self, Counter};
+use crate::offload::{self, Offloaded};
+use crate::output::{complain, progress, write, write_json};
+use crate::table::{Table, nanoseconds, or_dash};
+use crate::{Device, End, ReplayArguments};
+use serde::Serialize;
+use tagmatch::replay::{self, Report, Software, Target, Vectors};
+use tagmatch::traces::Trace;
+use tagmatch::traces::layout::Layout;
+
+/// All that came of it, as it goes out as JSON.
+#[derive(Debug, Serialize)]
+struct Replayed {
+    build: Build,
+    device: &'static str,
+    tags: Option<u32>,
+    seed: u64,
+    layout: &'static str,
+    traces: Vec<Row>,
+    events: u64,
+    checked: u64,
+    disagreements: u64,
+    unusable: Vec<String>,
+}
+
+/// One trace.
+#[derive(Debug, Serialize)]
+struct Row {
+    trace: String,
+    events: u64,
+    /// Expected results checked, over all that the trace was replayed over.
+    checked: u64,
+    disagreements: u64,
+    posted_max: usize,
+    unexpected_max: usize,
+    software: Vec<Matched>,
+    offload: Option<Offloaded>,
+}
+
+/// One trace over one software matcher.
+#[derive(Debug, Serialize)]
+struct Matched {
+    matcher: &'static str,
+    disagreements: u64,
+    first: Vec<String>,
+    fault: Option<String>,
+    ns_per_event: Option<f64>,
+}
+
+/// Replay, and print what came of it.
+pub(crate) fn run(arguments: &ReplayArguments) -> End {
+    if arguments.device == Device::Soft && !offload::is_available() {
+        complain(
+            "--device soft: this build does not join the soft TM-SRQ to the command line; use --device none",
+        );
+        return End::Unusable;
+    }
+    let inputs = match inputs(&arguments.paths) {
+        Ok(inputs) => inputs,
+        Err(what) => {
+            complain(what);
+            return End::Unusable;
+        }
+    };
+    let replayed = replay_all(arguments, &inputs);
+    let end = if !replayed.unusable.is_empty() {
+        End::Unusable
+    } else if replayed.disagreements > 0 {
+        End::Disagreement
+    } else {
+        End::AsExpected
+    };
+    if arguments.json { write_json(&replayed, end) } else { write(&text(&replayed), end) }
+}
+
+fn replay_all(arguments: &ReplayArguments, inputs: &[Input]) -> Replayed {
+    let layout = Layout::from(arguments.layout);
+    let is_soft = arguments.device == Device::Soft;
+    let mut replayed = Replayed {
+        build: BUILD,
+        device: if is_soft { "soft" } else { "none" },
+        tags: is_soft.then_some(arguments.tags),
+        seed: arguments.seed,
+        layout: if layout == Layout::Recorded { "recorded" } else { "source-in-tag" },
+        traces: Vec::new(),
+        events: 0,
+        checked: 0,
+        disagreements: 0,
+        unusable: Vec::new(),
+    };
+    let mut counter = Counter::new();
+    let bar = progress(inputs.len());
+    for input in inputs {
+        bar.set_message(input.name());
+        match input.read(layout) {
+            Ok(trace) => {
+                let row = replay_one(arguments, &trace, &mut counter);
+                replayed.events += row.events;
+                replayed.checked += row.checked;
+                replayed.disagreements += row.disagreements;
+                replayed.traces.push(row);
+            }
+            Err(what) => {
+                bar.suspend(|| complain(&what));
+                replayed.unusable.push(what);
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    replayed
+}
+
+fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter) -> Row {
+    let depths = trace.depths();
+    let events = trace.steps.len() as u64;
+    let mut row = Row {
+        trace: trace.short_name().to_owned(),
+        events,
+        checked: 0,
+        disagreements: 0,
+        posted_max: depths.posted_max,
+        unexpected_max: depths.unexpected_max,
+        software: Vec::new(),
+        offload: None,
+    };
+    row.over("naive", trace, counter, || Software::new(Vectors::default(), trace.counts()));
+    if arguments.device == Device::Soft {
+        let settings = offload::Settings { tags: arguments.tags, seed: arguments.seed };
+        if let Some(offloaded) = offload::replay(trace, settings, counter) {
+            row.checked += events;
+            row.disagreements += offloaded.disagreements;
+            row.offload = Some(offloaded);
+        }
+    }
+    row
+}
+
+impl Row {
+    /// Replay over one software matcher: checked, then measured.
+    fn over<T: Target>(
+        &mut self,
+        matcher: &'static str,
+        trace: &Trace,
+        counter: &mut Counter,
+        mut make: impl FnMut() -> T,
+    ) {
+        let report = replay::run(trace, &mut make());
+        let cost = measure::cost(trace, counter, make).ok();
+        self.checked += report.checked;
+        self.disagreements += report.disagreements + u64::from(report.fault.is_some());
+        self.software.push(Matched {
+            matcher,
+            disagreements: report.disagreements,
+            first: descriptions(&report),
+            fault: report.fault.map(|(line, fault)| format!("line {line}: {fault}")),
+            ns_per_event: cost.map(|cost| cost.nanoseconds),
+        });
+    }
+
+    fn nanoseconds(&self, matcher: &str) -> Option<f64> {
+        self.software.iter().find(|matched| matched.matcher == matcher)?.ns_per_event
+    }
+}
+
+/// The first disagreements in words.
+pub(crate) fn descriptions(report: &Report) -> Vec<String> {
+    report.first.iter().map(ToString::to_string).collect()
+}
+
+fn text(replayed: &Replayed) -> String {
+    let mut table = Table::new([
+        "trace",
+        "events",
+        "checked",
+        "wrong",
+        "naive ns",
+        "matcher ns",
+        "offload ns",
+        "in hardware",
+        "posted max",
+        "unexpected max",
+    ]);
+    for row in &replayed.traces {
+        let offload = row.offload.as_ref();
+        table.row(vec![
+            row.trace.clone(),
+            row.events.to_string(),
+            row.checked.to_string(),
+            row.disagreements.to_string(),
+            or_dash(row.nanoseconds("naive"), nanoseconds),
+            or_dash(row.nanoseconds("matcher"), nanoseconds),
+            or_dash(offload.and_then(|offload| offload.ns_per_event), nanoseconds),
+            or_dash(offload, |offload| percent(offload.matches_in_hardware, offload.matches)),
+            row.posted_max.to_string(),
+            row.unexpected_max.to_string(),
+        ]);
+    }
+    let mut text = String::new();
+    if !replayed.traces.is_empty() {
+        text += &table.text();
+        text.push('\n');
+    }
+    text += &reasons(replayed);
+    text += &complaints(replayed);
+    text += &format!(
+        "{} traces, {} events, {} expected results checked, {} disagreements",
+        replayed.traces.len(),
+        replayed.events,
+        replayed.checked,
+        replayed.disagreements
+    );
+    if !replayed.unusable.is_empty() {
+        text += &format!(", {} inputs unusable", replayed.unusable.len());
+    }
+    text += &format!(
+        "\nns: median nanoseconds per event in this run{}; device {}, layout {}\n",
+        if replayed.build.debug { " (not optimised: they mean little)" } else { "" },
+        replayed.device,
+        replayed.layout
+    );
+    text
+}
+
+/// Why receives were not in hardware: one column for each reason that occurs.
+fn reasons(replayed: &Replayed) -> String {
+    let offloads = || replayed.traces.iter().filter_map(|row| Some((row, row.offload.as_ref()?)));
+    let mut names: Vec<&str> = Vec::new();
+    for reason in offloads().flat_map(|(_, offload)| &offload.reasons) {
+        if reason.receives > 0 && !names.contains(&reason.reason.as_str()) {
+            names.push(&reason.reason);
+        }
+    }
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(std::iter::once("receives not in hardware").chain(names.iter().copied()));
+    for (row, offload) in offloads() {
+        let mut cells = vec![row.trace.clone()];
+        cells.extend(names.iter().map(|name| {
+            let reason = offload.reasons.iter().find(|reason| reason.reason == *name);
+            reason.map_or(0, |reason| reason.receives).to_string()
+        }));
+        table.row(cells);
+    }
+    table.text() + "\n"
+}
+
+/// The first disagreements of each trace.
+fn complaints(replayed: &Replayed) -> String {
+    let mut text = String::new();
+    for row in &replayed.traces {
+        for matched in &row.software {
+            for what in matched.first.iter().chain(&matched.fault) {
+                text += &format!("{}, {}: {what}\n", row.trace, matched.matcher);
+            }
+        }
+        for what in row.offload.iter().flat_map(|offload| &offload.first) {
+            text += &format!("{}, offload: {what}\n", row.trace);
+        }
+    }
+    text
+}
+
+/// A share in percent, rounded down to a tenth, so that 100 % means all.
+fn percent(part: u64, whole: u64) -> String {
+    let tenths = part.saturating_mul(1000) / whole.max(1);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}

@@ -1,0 +1,332 @@
+//! Messages that no device matched: decided at once where that is allowed, else made to wait (rules 4 and 5).
+
+use crate::ids::{DeviceId, ReceiveId};
+use crate::matching::{Arrived, Envelope};
+use crate::offload::{Clause, Place};
+use crate::seam::{Answer, Arrival, DataError};
+
+use super::completion::{Completion, End};
+use super::transfer::{Held, Transfer};
+use super::waiting::{Message, Waiter};
+use super::{Engine, NONE, Slot};
+
+/// Where a message goes.
+enum Search {
+    /// This receive takes it; it has left the posted list, unless it stays there.
+    Takes(ReceiveId, Slot),
+    /// No posted receive fits.
+    None,
+    /// Its first fit is in a NIC that did not report it.
+    Waits(usize),
+}
+
+impl Engine {
+    #[inline]
+    pub(super) fn handle_arrived(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        let held = Held {
+            token: arrival.message,
+            length: arrival.header.length,
+            app_ctx: arrival.header.app_ctx,
+            immediate: arrival.header.immediate.unwrap_or(0),
+            has_immediate: arrival.header.immediate.is_some(),
+            device,
+        };
+        if self.offload.is_active() || device.0 as usize >= self.offload.device_count() {
+            return self.handle_arrived_among_nics(arrival, envelope, held);
+        }
+        match self.matcher.arrive(envelope, held) {
+            Arrived::Unexpected(_) => Answer::Hold,
+            Arrived::Matched { receive, value } => {
+                self.accept_now(envelope, &held, arrival.in_hand, receive, &value)
+            }
+        }
+    }
+
+    /// The same with a device about that matches.
+    fn handle_arrived_among_nics(&mut self, arrival: &Arrival, envelope: Envelope, held: Held) -> Answer {
+        let device = held.device;
+        if let Err(fault) = self.offload.handle_arrived(device, arrival.counted) {
+            // The message itself is no worse for it, unless there is no such device.
+            self.fault(device, fault);
+            if device.0 as usize >= self.offload.device_count() {
+                return Answer::Discard;
+            }
+        }
+        let message = Message { envelope, held, counted: arrival.counted };
+        if self.waiting.holds_back(envelope.source) && self.offload.rules().hold(Clause::LaterOfSourceWait) {
+            let ticket = self.waiting.ticket();
+            self.wait(Waiter { ticket, message, record: None, dead: None });
+            return Answer::Hold;
+        }
+        match self.search(&message) {
+            Search::Takes(receive, slot) => {
+                let answer = self.accept_now(envelope, &held, arrival.in_hand, receive, &slot);
+                self.decided(&message);
+                answer
+            }
+            Search::None => {
+                self.matcher.queue_unexpected(envelope, held);
+                self.decided(&message);
+                Answer::Hold
+            }
+            Search::Waits(record) => {
+                let ticket = self.waiting.ticket();
+                self.ask_back(record, ticket);
+                self.wait(Waiter { ticket, message, record: Some(record), dead: None });
+                if !self.offload.rules().hold(Clause::SignalledDel) {
+                    self.taken_back(record);
+                }
+                Answer::Hold
+            }
+        }
+    }
+
+    fn wait(&mut self, waiter: Waiter) {
+        if !self.offload.rules().hold(Clause::WaitingNotCounted) {
+            self.decided(&waiter.message);
+        }
+        self.waiting.push(waiter);
+    }
+
+    /// A message is decided: only now may it be counted.
+    fn decided(&mut self, message: &Message) {
+        if message.counted {
+            self.offload.handle_decided(message.held.device);
+        }
+    }
+
+    fn decided_after_waiting(&mut self, message: &Message) {
+        if self.offload.rules().hold(Clause::WaitingNotCounted) {
+            self.decided(message);
+        }
+    }
+
+    /// The message goes into the receive at once.
+    #[inline]
+    fn accept_now(
+        &mut self,
+        envelope: Envelope,
+        held: &Held,
+        in_hand: bool,
+        receive: ReceiveId,
+        slot: &Slot,
+    ) -> Answer {
+        let buffer = self.piece(slot, held.length);
+        let message = held.received(envelope.tag, envelope.source, &buffer);
+        let (receive, context) = (Some(receive), slot.context);
+        let transfer = if in_hand {
+            self.completions.push_back(Completion { context, receive, end: End::Received(message) });
+            None
+        } else {
+            let multi = (slot.multi != NONE).then_some(slot.multi);
+            let device = held.device;
+            Some(self.transfers.insert(Transfer {
+                context,
+                receive,
+                message,
+                buffer,
+                device,
+                multi,
+                by_entry: false,
+            }))
+        };
+        if slot.multi != NONE {
+            self.after_piece(slot, in_hand);
+        }
+        Answer::Accept { buffer, transfer }
+    }
+
+    /// A multi-receive buffer gave a piece: it may have given its last.
+    fn after_piece(&mut self, slot: &Slot, placed: bool) {
+        let Some(multi) = self.multis.get_mut(slot.multi as usize) else { return };
+        if placed {
+            multi.under_way -= 1;
+        }
+        let (closed, receive) = (multi.closed, multi.receive);
+        if closed {
+            if let Some(receive) = receive
+                && let Some((_, slot)) = self.matcher.take_posted(receive)
+                && slot.record != NONE
+            {
+                self.offload.leave(slot.record as usize);
+            }
+            self.settle_multi(slot.multi);
+        }
+    }
+
+    /// Find the earliest-posted receive that fits, and take it if software may.
+    fn search(&mut self, message: &Message) -> Search {
+        let Some(id) = self.matcher.first_posted(&message.envelope) else { return Search::None };
+        match self.claimable(id, message) {
+            Ok(slot) => Search::Takes(id, slot),
+            Err(record) if self.offload.rules().hold(Clause::NeverPassesOver) => Search::Waits(record),
+            Err(_) => self.pass_over(message),
+        }
+    }
+
+    /// Take a receive for a message, unless it is in a NIC that did not report the message: then that record.
+    fn claimable(&mut self, id: ReceiveId, message: &Message) -> Result<Slot, usize> {
+        let Some((_, &slot)) = self.matcher.posted(id) else { return Err(usize::MAX) };
+        if slot.multi != NONE {
+            // It stays posted until it is used up, and is never in a NIC.
+            return Ok(slot);
+        }
+        let index = slot.record as usize;
+        match self.offload.record(index).map(|record| (record.place(), record.pinned, record.del_outstanding))
+        {
+            Some((Place::Listed | Place::Recalling, pinned, outstanding)) => {
+                let own = pinned == Some(message.held.device) && message.counted;
+                let may = !outstanding || self.offload.rules().hold(Clause::TakesDespiteDel);
+                if !(own && may && self.offload.use_entry(index)) {
+                    return Err(index);
+                }
+            }
+            Some((Place::Software, ..)) => self.offload.leave(index),
+            Some((Place::Used | Place::Matched | Place::Gone, ..)) | None => {}
+        }
+        let _taken = self.matcher.take_posted(id);
+        Ok(slot)
+    }
+
+    /// A dropped clause: look for a later receive instead of waiting.
+    fn pass_over(&mut self, message: &Message) -> Search {
+        for id in self.matcher.posted_ids() {
+            let fits =
+                self.matcher.posted(id).is_some_and(|(pattern, _)| pattern.fits(&message.envelope, None));
+            if fits && let Ok(slot) = self.claimable(id, message) {
+                return Search::Takes(id, slot);
+            }
+        }
+        Search::None
+    }
+
+    /// A message wants a receive back from its NIC: queue the DEL, or join the one outstanding.
+    fn ask_back(&mut self, record: usize, ticket: u64) {
+        let outstanding = self.offload.record(record).is_some_and(|record| record.del_outstanding);
+        if !outstanding && let Some(record) = self.offload.record_mut(record) {
+            record.claimant = Some(ticket);
+        }
+        self.offload.recall(record, Clause::RecalledBlocks);
+    }
+
+    /// The DEL of a posted receive succeeded: the message that queued it gets it, else the cancel, else it stays
+    /// posted in software.
+    pub(super) fn taken_back(&mut self, index: usize) {
+        let Some(record) = self.offload.record(index) else { return };
+        let (id, claimant, cancel) = (record.receive, record.claimant, record.cancel);
+        let cancel_first = cancel && !self.offload.rules().hold(Clause::ClaimantBeforeCancel);
+        let waiter = claimant.filter(|_| !cancel_first).and_then(|ticket| self.waiting.take(ticket));
+        if waiter.is_none() && !cancel {
+            self.offload.give_back(index);
+            self.reconsider();
+            return;
+        }
+        let Some((_, slot)) = self.matcher.take_posted(id) else { return };
+        match waiter {
+            None => self.complete_cancelled(id, &slot),
+            Some(Waiter { message, dead: None, .. }) => {
+                self.offload.statistics.taken_back += 1;
+                self.accept_held(message.envelope, &message.held, &slot, Some(id));
+                self.decided_after_waiting(&message);
+            }
+            Some(Waiter { message, dead: Some(error), .. }) => {
+                self.fail(&message, id, &slot, error);
+                self.decided_after_waiting(&message);
+            }
+        }
+        self.offload.take_back(index);
+        self.reconsider();
+    }
+
+    fn fail(&mut self, message: &Message, id: ReceiveId, slot: &Slot, error: DataError) {
+        let mut received = message.held.received(message.envelope.tag, message.envelope.source, &slot.buffer);
+        received.placed = 0;
+        self.completions.push_back(Completion {
+            context: slot.context,
+            receive: Some(id),
+            end: End::Failed { message: received, error },
+        });
+    }
+
+    /// Something changed that messages may have waited for: those whose turn it is search again, in their order.
+    pub(super) fn reconsider(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        for waiter in self.waiting.take_all() {
+            if self.waiting.holds_back(waiter.message.envelope.source)
+                && self.offload.rules().hold(Clause::LaterOfSourceWait)
+            {
+                self.waiting.push(Waiter { record: None, ..waiter });
+                continue;
+            }
+            let still = waiter.record.filter(|&index| {
+                self.offload.record(index).is_some_and(|record| self.waits_on(record, &waiter))
+            });
+            if still.is_some() {
+                self.waiting.push(waiter);
+            } else {
+                self.decide_waiter(waiter);
+            }
+        }
+    }
+
+    /// Whether a message still waits for the entry that it waited for.
+    fn waits_on(&self, record: &crate::offload::Record, waiter: &Waiter) -> bool {
+        let is_claimant = record.claimant == Some(waiter.ticket);
+        record.place().is_in_nic() && record.del_outstanding && (waiter.dead.is_none() || is_claimant)
+            || record.place() == Place::Recalling && waiter.dead.is_none()
+    }
+
+    fn decide_waiter(&mut self, waiter: Waiter) {
+        let message = waiter.message;
+        if waiter.dead.is_some() {
+            self.decided_after_waiting(&message);
+            return;
+        }
+        match self.search(&message) {
+            Search::Takes(receive, slot) => {
+                self.accept_held(message.envelope, &message.held, &slot, Some(receive));
+                if slot.multi != NONE {
+                    self.after_piece(&slot, false);
+                }
+                self.decided_after_waiting(&message);
+            }
+            Search::None => {
+                self.matcher.queue_unexpected(message.envelope, message.held);
+                self.decided_after_waiting(&message);
+            }
+            Search::Waits(record) => {
+                self.ask_back(record, waiter.ticket);
+                self.waiting.push(Waiter { record: Some(record), ..waiter });
+            }
+        }
+    }
+
+    /// Messages on the unexpected list may fit a posted receive now, since their source was learned: they are
+    /// matched as if they arrived, in their order, but lose no place if nothing fits.
+    pub(super) fn match_again(&mut self, messages: Vec<crate::ids::MessageId>) {
+        for id in messages {
+            let Some((envelope, &held)) = self.matcher.unexpected(id) else { continue };
+            // They were counted when they were decided the first time.
+            let message = Message { envelope, held, counted: false };
+            match self.search(&message) {
+                Search::None => {}
+                Search::Takes(receive, slot) => {
+                    let _taken = self.matcher.take_unexpected(id);
+                    self.accept_held(envelope, &held, &slot, Some(receive));
+                    if slot.multi != NONE {
+                        self.after_piece(&slot, false);
+                    }
+                }
+                Search::Waits(record) => {
+                    let _taken = self.matcher.take_unexpected(id);
+                    let ticket = self.waiting.ticket();
+                    self.ask_back(record, ticket);
+                    self.waiting.push(Waiter { ticket, message, record: Some(record), dead: None });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What the user is told.
+
+use crate::ids::{DeviceId, PeerId, ReceiveId, Tag};
+use crate::seam::DataError;
+
+/// One thing that the user is told. A receive gives exactly one final completion.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Completion {
+    /// As given with the receive.
+    pub context: u64,
+    /// The receive's id while it was posted; `None` for one that was never queued.
+    pub receive: Option<ReceiveId>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a receive ended, or one match of a multi-receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum End {
+    /// It holds a message.
+    Received(Received),
+    /// It was cancelled, and holds nothing.
+    Cancelled,
+    /// It took a message whose data will not come.
+    Failed {
+        /// The message, as far as it is known.
+        message: Received,
+        /// Why.
+        error: DataError,
+    },
+    /// A multi-receive buffer is the user's again: nothing more is written there (`FI_MULTI_RECV`).
+    Released,
+}
+
+/// A message in its receive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Received {
+    /// Who sent it.
+    pub source: PeerId,
+    /// Its tag.
+    pub tag: Tag,
+    /// Bytes that it had.
+    pub length: u64,
+    /// Bytes that were written; fewer than `length` means that it was cut (`FI_ETRUNC`, `MPI_ERR_TRUNCATE`).
+    pub placed: u64,
+    /// Where they were written.
+    pub address: u64,
+    /// The sender's word.
+    pub app_ctx: u32,
+    /// Remote completion-queue data.
+    pub immediate: Option<u32>,
+    /// The device that matched it; `None`: software.
+    pub matched_by: Option<DeviceId>,
+}
+
+impl Received {
+    /// Whether the message was longer than what was left of the buffer.
+    #[must_use]
+    pub const fn is_truncated(&self) -> bool {
+        self.placed < self.length
+    }
+}

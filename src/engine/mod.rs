@@ -1,0 +1,344 @@
+//! The engine: matching and offload joined over any number of devices. Sans-IO: events in (`handle_*`), commands
+//! and completions out (`poll_*`), nothing else.
+//!
+//! ```text
+//!  post cancel peek claim ──► receive.rs ──► matching (posted, unexpected)
+//!  EventSink ──► events.rs ──► arrive.rs ──┘   │
+//!                    │             └ waiting.rs (not decided yet)
+//!                    └► offload (mirror, phase, policy) ──► commands
+//!                                completions ◄── transfer.rs (data under way)
+//! ```
+//!
+//! The owner's loop, for each device: [`Engine::poll_commands`] and submit them, let the device tell its events to
+//! the engine ([`crate::seam::EventSink`]), then [`Engine::poll_completions`]. A device of 0 tags is the software
+//! fallback, through the same code.
+//!
+//! Budgets in host instructions (docs/performance.md has the figures): post + arrival + completion in software
+//! 150, offloaded 300, the device excluded.
+//!
+//! Not here: sending, connections, memory. The engine follows no address.
+
+mod arrive;
+mod canonical;
+mod completion;
+mod events;
+mod receive;
+mod transfer;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+pub use completion::{Completion, End, Received};
+pub use receive::{CancelOutcome, ClaimId, Kind, Peeked, Posting, Receive};
+
+use std::collections::VecDeque;
+
+use slab::Slab;
+
+use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId};
+use crate::matching::{Config as MatchingConfig, Matcher};
+use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
+use crate::seam::{Buffer, Capabilities, Command};
+
+use transfer::{Held, Multi, Transfers};
+use waiting::{Message, Waiting};
+
+/// How to set up an engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Config {
+    /// The software matcher.
+    pub matching: MatchingConfig,
+    /// Which bits of a tag name the sender, if the user promises that some do.
+    pub layout: Option<TagLayout>,
+    /// The offload rules in force: all of them, but in the model.
+    pub rules: Rules,
+    /// Where the counters of unexpected messages start; the devices' must start there too. 0 but in models.
+    pub counters_start: u16,
+}
+
+/// Exact MPI matching over any number of devices.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    matcher: Matcher<Slot, Held>,
+    offload: Offload,
+    waiting: Waiting,
+    transfers: Transfers,
+    multis: Slab<Multi>,
+    claims: Slab<Message>,
+    completions: VecDeque<Completion>,
+    faults: VecDeque<Fault>,
+    counters_start: u16,
+}
+
+/// What the matcher keeps for a posted receive.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    context: u64,
+    buffer: Buffer,
+    /// Its record in the offload mirror, or [`NONE`].
+    record: u32,
+    /// Its multi-receive buffer, or [`NONE`].
+    multi: u32,
+}
+
+/// A device cannot join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// There are as many as an engine takes.
+    #[error("an engine takes 256 devices; this would be one more")]
+    TooMany,
+    /// It matches, but cannot be operated.
+    #[error("a device with {tags} tags needs {needed} unexpected buffers at least and offers {offered}")]
+    TooFewBuffers {
+        /// Entries of its list.
+        tags: u32,
+        /// What it offers.
+        offered: u32,
+        /// What a TM-SRQ needs ([`Capabilities::UNEXPECTED_BUFFERS_MIN`]).
+        needed: u32,
+    },
+    /// Its list is longer than entry numbers reach.
+    #[error("a matching list has at most 32,768 entries; the device says {tags}")]
+    TooManyTags {
+        /// Entries of its list.
+        tags: u32,
+    },
+}
+
+/// A peer cannot change its device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{peer:?} comes through {path:?}, and receives that name it are posted: cancel or complete them first"
+)]
+pub struct PathInUse {
+    /// The peer.
+    pub peer: PeerId,
+    /// Its path.
+    pub path: DeviceId,
+}
+
+impl Engine {
+    /// An engine without devices.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            matcher: Matcher::new(config.matching),
+            offload: Offload::new(config.layout, config.rules, config.matching.hash_seed),
+            waiting: Waiting::default(),
+            transfers: Transfers::default(),
+            multis: Slab::new(),
+            claims: Slab::new(),
+            completions: VecDeque::new(),
+            faults: VecDeque::new(),
+            counters_start: config.counters_start,
+        }
+    }
+
+    /// A device joins. Receives that are posted already may go down as well, if it matches.
+    ///
+    /// # Errors
+    /// What it says about itself makes no sense, or there are too many devices.
+    pub fn add_device(&mut self, capabilities: Capabilities) -> Result<DeviceId, JoinError> {
+        if capabilities.is_matching() {
+            let (tags, offered) = (capabilities.tags, capabilities.unexpected_buffers);
+            if tags > TAGS_MAX {
+                return Err(JoinError::TooManyTags { tags });
+            }
+            if offered < Capabilities::UNEXPECTED_BUFFERS_MIN {
+                let needed = Capabilities::UNEXPECTED_BUFFERS_MIN;
+                return Err(JoinError::TooFewBuffers { tags, offered, needed });
+            }
+            self.track_all();
+        }
+        self.offload.add_device(capabilities, self.counters_start).ok_or(JoinError::TooMany)
+    }
+
+    /// Receives posted before any device matched are tracked from now on, oldest first.
+    fn track_all(&mut self) {
+        if self.offload.is_active() {
+            return;
+        }
+        let posted: Vec<ReceiveId> = self.matcher.posted_ids();
+        for id in posted {
+            let Some((pattern, slot)) = self.matcher.posted(id).map(|(pattern, slot)| (pattern, *slot))
+            else {
+                continue;
+            };
+            let record = self.offload.track(id, pattern, slot.buffer, slot.multi != NONE);
+            if let Some(slot) = self.matcher.posted_mut(id) {
+                slot.record = index32(record);
+            }
+        }
+    }
+
+    /// Commands for a device, oldest first. The owner submits them, and then says how many were taken
+    /// ([`Self::handle_submitted`]); those come no more.
+    ///
+    /// This is also where receives are sent down and counts reported, so call it after posting and after polling.
+    pub fn poll_commands(&mut self, device: DeviceId) -> &[Command] {
+        if self.offload.is_active() {
+            self.offload.refill();
+            self.offload.poll_due();
+        }
+        self.offload.commands(device)
+    }
+
+    /// The device took so many of its commands.
+    pub fn handle_submitted(&mut self, device: DeviceId, taken: usize) {
+        self.offload.handle_submitted(device, taken);
+    }
+
+    /// Move completions to the caller, oldest first, and say how many.
+    pub fn poll_completions(&mut self, into: &mut [Completion]) -> usize {
+        let count = into.len().min(self.completions.len());
+        for (slot, completion) in into.iter_mut().zip(self.completions.drain(..count)) {
+            *slot = completion;
+        }
+        count
+    }
+
+    /// The oldest completion.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// What a device did that it may not do, oldest first.
+    pub fn poll_fault(&mut self) -> Option<Fault> {
+        self.faults.pop_front()
+    }
+
+    /// Which bits of a tag name this peer, if a [`TagLayout`] was given.
+    pub fn name_peer(&mut self, peer: PeerId, bits: u64) {
+        self.offload.name_peer(peer, bits);
+    }
+
+    /// A peer's messages come through this device. Until it is said, they may come through any.
+    ///
+    /// # Errors
+    /// They come through another, and receives that name the peer are posted.
+    pub fn set_path(&mut self, peer: PeerId, device: DeviceId) -> Result<(), PathInUse> {
+        if let Some(path) = self.offload.path(peer).filter(|&path| path != device) {
+            let names_it = |id: &ReceiveId| {
+                self.matcher
+                    .posted(*id)
+                    .is_some_and(|(pattern, _)| pattern.source == crate::ids::Source::Peer(peer))
+            };
+            if self.matcher.posted_ids().iter().any(names_it) {
+                return Err(PathInUse { peer, path });
+            }
+        }
+        self.offload.set_path(peer, Some(device));
+        Ok(())
+    }
+
+    /// Let receives go down to a device, or bring them back and keep them in software.
+    pub fn set_offload(&mut self, device: DeviceId, on: bool) {
+        self.offload.set_switch(device, on);
+    }
+
+    /// Give a device a buffer for receives shorter than its eager limit. `false`: it is shorter itself, or the
+    /// device is not there.
+    pub fn add_bounce_buffer(&mut self, device: DeviceId, buffer: Buffer) -> bool {
+        self.offload.add_bounce(device, buffer)
+    }
+
+    /// Build the index of a class (mask, kind of source) beforehand.
+    pub fn declare(&mut self, ignore: Ignore, kind: crate::matching::SourceKind) {
+        self.matcher.declare(ignore, kind);
+    }
+
+    /// What offload has done.
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.offload.statistics
+    }
+
+    /// Receives posted, and messages unexpected.
+    #[must_use]
+    pub fn depths(&self) -> (usize, usize) {
+        (self.matcher.posted_len(), self.matcher.unexpected_len())
+    }
+
+    /// Messages that wait for a device to give a receive back.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Transfers under way.
+    #[must_use]
+    pub fn transfers(&self) -> usize {
+        self.transfers.len()
+    }
+
+    /// Entries that a device knows of, and how many it may.
+    #[must_use]
+    pub fn entries(&self, device: DeviceId) -> (u32, u32) {
+        self.offload.entries(device)
+    }
+
+    /// The entries of a device's list, oldest first: what the mirror says of it.
+    #[must_use]
+    pub fn listed(&self, device: DeviceId) -> Vec<crate::ids::TagHandle> {
+        self.offload.listed(device)
+    }
+
+    /// The context of the posted receive that a device's entry stands for.
+    #[must_use]
+    pub fn context_of(&self, device: DeviceId, handle: crate::ids::TagHandle) -> Option<u64> {
+        let id = self.offload.receive_of(device, handle)?;
+        self.matcher.posted(id).map(|(_, slot)| slot.context)
+    }
+
+    /// Whether commands or completions wait for the owner.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        !self.completions.is_empty()
+            || (0..self.offload.device_count()).any(|device| {
+                u8::try_from(device).is_ok_and(|device| self.offload.has_commands(DeviceId(device)))
+            })
+    }
+
+    /// Whether the rules let the owner poll this device now: always (rule 5), but in the model that drops it.
+    #[must_use]
+    pub fn is_poll_allowed(&self, device: DeviceId) -> bool {
+        self.offload.rules().hold(crate::offload::Clause::PollOn) || !self.waiting.is_any_from(device)
+    }
+
+    /// A peer joins a group, or (`None`) leaves the one it is in.
+    pub fn set_group(&mut self, peer: PeerId, group: Option<GroupId>) {
+        self.offload.handle_group(peer, group);
+        let waiting = match group {
+            Some(group) => self.matcher.rekey_group(peer, group),
+            None => {
+                self.matcher.leave_group(peer);
+                Vec::new()
+            }
+        };
+        self.match_again(waiting);
+    }
+
+    /// A source is learned late: what is known of `from` is `to`'s. Messages and receives keep their places;
+    /// messages that a posted receive now takes are matched, in their order of arrival.
+    pub fn resolve(&mut self, from: PeerId, to: PeerId) {
+        let renamed = self.matcher.rekey(from, to);
+        self.match_again(renamed);
+    }
+
+    fn fault(&mut self, device: DeviceId, fault: Fault) {
+        self.offload.distrust(device);
+        self.faults.push_back(fault);
+    }
+}
+
+fn index32(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(NONE)
+}
+
+/// No record, no multi-receive buffer.
+const NONE: u32 = u32::MAX;
+/// Entry numbers have 15 bits (TM-CONTRACT 1).
+const TAGS_MAX: u32 = 1 << 15;

@@ -1,0 +1,278 @@
+//! What the user does: post, cancel, peek, claim, discard.
+
+use crate::ids::{MessageToken, PeerId, ReceiveId, Tag};
+use crate::matching::{Envelope, Pattern, Posted, Stay};
+use crate::offload::Clause;
+use crate::seam::{Answer, Buffer, Command};
+
+use super::completion::{Completion, End, Received};
+use super::transfer::{Held, Multi, Transfer};
+use super::waiting::Message;
+use super::{Engine, NONE, Slot, index32};
+
+/// A receive to be posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Receive {
+    /// What it takes.
+    pub pattern: Pattern,
+    /// Where the payload goes.
+    pub buffer: Buffer,
+    /// Comes back with its completions.
+    pub context: u64,
+    /// How often it takes.
+    pub kind: Kind,
+}
+
+/// How often a receive takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// One message.
+    Once,
+    /// One message after the other, each behind the last, until less than `least` bytes are left
+    /// (`FI_MULTI_RECV`, `FI_OPT_MIN_MULTI_RECV`).
+    Multi {
+        /// Bytes.
+        least: u64,
+    },
+}
+
+/// What became of a post.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Posting {
+    /// It is posted.
+    Queued(ReceiveId),
+    /// It took this unexpected message; its completion follows when the data is there. A multi-receive buffer that
+    /// was used up by several tells of the last one.
+    Matched(Received),
+}
+
+/// What became of a cancel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CancelOutcome {
+    /// Its completion says `Cancelled`.
+    Cancelled,
+    /// A NIC has it; its completion will say whether it was cancelled or a message came first.
+    Pending,
+    /// It was matched before, or there is no such receive.
+    TooLate,
+}
+
+/// An unexpected message, looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peeked {
+    /// Who sent it.
+    pub source: PeerId,
+    /// Its tag.
+    pub tag: Tag,
+    /// Bytes of payload.
+    pub length: u64,
+    /// The sender's word.
+    pub app_ctx: u32,
+    /// Remote completion-queue data.
+    pub immediate: Option<u32>,
+    /// The device that holds it, and its name there.
+    pub held: (crate::ids::DeviceId, MessageToken),
+}
+
+/// A message that only its claimer can receive or discard. Good for one use.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ClaimId(u32);
+
+impl Engine {
+    /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
+    #[inline]
+    pub fn post(&mut self, receive: Receive) -> Posting {
+        if let Kind::Multi { least } = receive.kind {
+            return self.post_multi(&receive, least);
+        }
+        let slot = Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: NONE };
+        match self.matcher.post(receive.pattern, Stay::Once, slot) {
+            Posted::Queued(id) => {
+                if self.offload.is_active() {
+                    self.track(id, &receive, false);
+                }
+                Posting::Queued(id)
+            }
+            Posted::Matched { envelope, value, .. } => {
+                Posting::Matched(self.accept_held(envelope, &value, &slot, None))
+            }
+        }
+    }
+
+    fn track(&mut self, id: ReceiveId, receive: &Receive, multi: bool) {
+        let record = self.offload.track(id, receive.pattern, receive.buffer, multi);
+        if let Some(slot) = self.matcher.posted_mut(id) {
+            slot.record = index32(record);
+        }
+    }
+
+    fn post_multi(&mut self, receive: &Receive, least: u64) -> Posting {
+        let multi = self.multis.insert(Multi {
+            context: receive.context,
+            receive: None,
+            rest: receive.buffer,
+            least,
+            under_way: 0,
+            closed: false,
+            cancelled: false,
+        });
+        let slot =
+            Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: index32(multi) };
+        while let Some(message) = self.matcher.first_unexpected(&receive.pattern) {
+            let Some((envelope, held)) = self.matcher.take_unexpected(message) else { break };
+            let message = self.accept_held(envelope, &held, &slot, None);
+            if self.multis.get(multi).is_none_or(|multi| multi.closed) {
+                self.settle_multi(index32(multi));
+                return Posting::Matched(message);
+            }
+        }
+        let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, slot);
+        if let Some(multi) = self.multis.get_mut(multi) {
+            multi.receive = Some(id);
+        }
+        if self.offload.is_active() {
+            self.track(id, receive, true);
+        }
+        Posting::Queued(id)
+    }
+
+    /// Cancel a receive. Cancelling again changes nothing.
+    pub fn cancel(&mut self, id: ReceiveId) -> CancelOutcome {
+        let Some((_, slot)) = self.matcher.posted(id) else { return CancelOutcome::TooLate };
+        let slot = *slot;
+        if slot.record != NONE {
+            let index = slot.record as usize;
+            let in_nic = self.offload.record(index).is_some_and(|record| record.place().is_in_nic());
+            if in_nic {
+                if let Some(record) = self.offload.record_mut(index) {
+                    record.cancel = true;
+                }
+                self.offload.recall(index, Clause::RecalledBlocks);
+                return CancelOutcome::Pending;
+            }
+            self.offload.leave(index);
+        }
+        let _taken = self.matcher.take_posted(id);
+        self.complete_cancelled(id, &slot);
+        CancelOutcome::Cancelled
+    }
+
+    pub(super) fn complete_cancelled(&mut self, id: ReceiveId, slot: &Slot) {
+        if slot.multi != NONE {
+            if let Some(multi) = self.multis.get_mut(slot.multi as usize) {
+                (multi.closed, multi.cancelled) = (true, true);
+            }
+            self.settle_multi(slot.multi);
+            return;
+        }
+        self.completions.push_back(Completion {
+            context: slot.context,
+            receive: Some(id),
+            end: End::Cancelled,
+        });
+    }
+
+    /// The earliest-arrived unexpected message that fits, if there is one. Nothing changes.
+    pub fn peek(&mut self, pattern: &Pattern) -> Option<Peeked> {
+        let id = self.matcher.first_unexpected(pattern)?;
+        self.matcher.unexpected(id).map(|(envelope, held)| Self::peeked(envelope, held))
+    }
+
+    fn peeked(envelope: Envelope, held: &Held) -> Peeked {
+        Peeked {
+            source: envelope.source,
+            tag: envelope.tag,
+            length: held.length,
+            app_ctx: held.app_ctx,
+            immediate: held.has_immediate.then_some(held.immediate),
+            held: (held.device, held.token),
+        }
+    }
+
+    /// Peek, and take the message out of everyone else's sight.
+    pub fn claim(&mut self, pattern: &Pattern) -> Option<(ClaimId, Peeked)> {
+        let id = self.matcher.first_unexpected(pattern)?;
+        let (envelope, held) = self.matcher.take_unexpected(id)?;
+        let claim = self.claims.insert(Message { envelope, held, counted: false });
+        Some((ClaimId(index32(claim)), Self::peeked(envelope, &held)))
+    }
+
+    /// Receive a claimed message. `false`: there is no such claim (any more).
+    pub fn receive_claimed(&mut self, claim: ClaimId, buffer: Buffer, context: u64) -> bool {
+        let Some(message) = self.claims.try_remove(claim.0 as usize) else { return false };
+        let slot = Slot { context, buffer, record: NONE, multi: NONE };
+        self.accept_held(message.envelope, &message.held, &slot, None);
+        true
+    }
+
+    /// Drop a claimed message. `false`: there is no such claim (any more).
+    pub fn discard_claimed(&mut self, claim: ClaimId) -> bool {
+        let Some(message) = self.claims.try_remove(claim.0 as usize) else { return false };
+        self.discard_held(&message.held);
+        true
+    }
+
+    /// Peek, and drop the message.
+    pub fn discard(&mut self, pattern: &Pattern) -> Option<Peeked> {
+        let id = self.matcher.first_unexpected(pattern)?;
+        let (envelope, held) = self.matcher.take_unexpected(id)?;
+        self.discard_held(&held);
+        Some(Self::peeked(envelope, &held))
+    }
+
+    fn discard_held(&mut self, held: &Held) {
+        self.offload.push(held.device, Command::Answer { message: held.token, answer: Answer::Discard });
+    }
+
+    /// A held message goes into a receive: its device is told, and will tell when the data is there.
+    pub(super) fn accept_held(
+        &mut self,
+        envelope: Envelope,
+        held: &Held,
+        slot: &Slot,
+        receive: Option<ReceiveId>,
+    ) -> Received {
+        let buffer = self.piece(slot, held.length);
+        let message = held.received(envelope.tag, envelope.source, &buffer);
+        let transfer = self.transfers.insert(Transfer {
+            context: slot.context,
+            receive,
+            message,
+            buffer,
+            device: held.device,
+            multi: (slot.multi != NONE).then_some(slot.multi),
+            by_entry: false,
+        });
+        let answer = Answer::Accept { buffer, transfer: Some(transfer) };
+        self.offload.push(held.device, Command::Answer { message: held.token, answer });
+        message
+    }
+
+    /// Where a message goes: the buffer, or the next piece of a multi-receive buffer.
+    #[inline]
+    pub(super) fn piece(&mut self, slot: &Slot, length: u64) -> Buffer {
+        if slot.multi == NONE {
+            return slot.buffer;
+        }
+        let Some(multi) = self.multis.get_mut(slot.multi as usize) else { return Buffer::default() };
+        let piece = multi.rest;
+        multi.rest = multi.rest.behind(length);
+        multi.under_way += 1;
+        multi.closed |= multi.rest.length < multi.least || multi.rest.length == 0;
+        piece
+    }
+
+    /// A multi-receive buffer that takes no more is the user's again once all its data is there.
+    pub(super) fn settle_multi(&mut self, index: u32) {
+        let Some(&Multi { context, receive, under_way, closed, cancelled, .. }) =
+            self.multis.get(index as usize)
+        else {
+            return;
+        };
+        if closed && under_way == 0 {
+            self.multis.remove(index as usize);
+            let end = if cancelled { End::Cancelled } else { End::Released };
+            self.completions.push_back(Completion { context, receive, end });
+        }
+    }
+}

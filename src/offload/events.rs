@@ -1,0 +1,358 @@
+//! What devices say about entries, and what follows for the mirror.
+//!
+//! Each `handle_*` checks that the event is expected, moves the record on, and says what the engine has to do.
+
+use crate::ids::{DeviceId, TagHandle, TransferId};
+use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
+
+use super::Offload;
+use super::clause::Clause;
+use super::entry::{Place, Step};
+use super::fault::Fault;
+use super::phase::Stood;
+
+/// What a list operation's completion means to the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// Nothing to do.
+    Nothing,
+    /// The DEL of a posted receive succeeded: a waiting message, a cancel, or nobody takes it.
+    TakenBack(usize),
+    /// The NIC had matched the receive: messages that wait for it search again.
+    TooLate,
+}
+
+/// What a failed device held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    pub(crate) record: usize,
+    pub(crate) place: Place,
+    /// Data that was to come.
+    pub(crate) transfer: Option<TransferId>,
+}
+
+impl Offload {
+    /// A message arrived unmatched.
+    ///
+    /// # Errors
+    /// The device cannot have counted it, or had no buffer for it.
+    #[inline]
+    pub(crate) fn handle_arrived(&mut self, device: DeviceId, counted: bool) -> Result<(), Fault> {
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else {
+            return Err(Fault::UnknownDevice { device });
+        };
+        match (nic.capabilities.is_matching(), counted) {
+            (false, false) => Ok(()),
+            (false, true) => Err(Fault::CountWithoutTags { device }),
+            (true, true) => nic.phase.handle_seen(device),
+            (true, false) => nic.phase.handle_buffer_used(device),
+        }
+    }
+
+    /// A message without a tag used a buffer.
+    ///
+    /// # Errors
+    /// None was posted.
+    pub(crate) fn handle_untagged(&mut self, device: DeviceId) -> Result<(), Fault> {
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else {
+            return Err(Fault::UnknownDevice { device });
+        };
+        nic.phase.handle_buffer_used(device)
+    }
+
+    /// A counted message was decided.
+    #[inline]
+    pub(crate) fn handle_decided(&mut self, device: DeviceId) {
+        if let Some(nic) = self.nics.get_mut(device.0 as usize) {
+            nic.phase.handle_decided();
+        }
+    }
+
+    /// A device matched an entry. The record, whose receive is to be completed.
+    ///
+    /// # Errors
+    /// The entry is not there, or software had used it.
+    pub(crate) fn handle_matched(&mut self, device: DeviceId, matched: &Match) -> Result<usize, Fault> {
+        let handle = matched.handle;
+        let Some(index) = self.mirror.find(device, handle) else {
+            return Err(Fault::UnknownHandle { device, handle, event: "a match" });
+        };
+        let place = self.mirror.record(index).map_or(Place::Gone, super::Record::place);
+        let step = if matched.stage == MatchStage::DataFollows { Step::MatchBegun } else { Step::MatchWhole };
+        if !self.mirror.step(index, step) {
+            return Err(match place {
+                Place::Used => Fault::ConsumedTwice { device, handle },
+                Place::Software | Place::Listed | Place::Recalling | Place::Matched | Place::Gone => {
+                    Fault::Unexpected { device, handle, event: "a match", place }
+                }
+            });
+        }
+        self.statistics.matched_by_device += 1;
+        self.left_list(index);
+        self.settle(index);
+        Ok(index)
+    }
+
+    /// The data of a matched entry is complete. The transfer that it belongs to.
+    ///
+    /// # Errors
+    /// The entry is not there, or has no data to come.
+    pub(crate) fn handle_data(&mut self, device: DeviceId, handle: TagHandle) -> Result<TransferId, Fault> {
+        let Some(index) = self.mirror.find(device, handle) else {
+            return Err(Fault::UnknownHandle { device, handle, event: "the end of its data" });
+        };
+        let place = self.mirror.record(index).map_or(Place::Gone, super::Record::place);
+        let transfer = self.mirror.record_mut(index).and_then(|record| record.transfer.take());
+        match transfer {
+            Some(transfer) if self.mirror.step(index, Step::Data) => {
+                self.settle(index);
+                Ok(transfer)
+            }
+            _ => Err(Fault::Unexpected { device, handle, event: "the end of its data", place }),
+        }
+    }
+
+    /// A list operation is complete.
+    ///
+    /// # Errors
+    /// It was not due, or says what cannot be.
+    pub(crate) fn handle_operation(
+        &mut self,
+        device: DeviceId,
+        done: &OperationDone,
+    ) -> Result<Outcome, Fault> {
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else {
+            return Err(Fault::UnknownDevice { device });
+        };
+        self.statistics.sync_requests += u64::from(done.sync_requested);
+        let stood = nic.phase.handle_done(device, done.operation, done.phase)?;
+        match done.operation {
+            Operation::Sync => Ok(Outcome::Nothing),
+            Operation::Add(handle) => {
+                if stood == Stood::Behind
+                    && let Some(index) = self.mirror.find(device, handle)
+                    && let Some(record) = self.mirror.record_mut(index)
+                    && record.place().is_in_nic()
+                {
+                    record.inactive = Some(nic.phase.mark_inactive());
+                }
+                Ok(Outcome::Nothing)
+            }
+            Operation::Del(handle) => self.handle_del(device, handle, done.success),
+        }
+    }
+
+    fn handle_del(&mut self, device: DeviceId, handle: TagHandle, success: bool) -> Result<Outcome, Fault> {
+        let Some(index) = self.mirror.find(device, handle) else {
+            return Err(Fault::UnknownHandle { device, handle, event: "the completion of a DEL" });
+        };
+        let Some(record) = self.mirror.record_mut(index) else { return Ok(Outcome::Nothing) };
+        record.del_outstanding = false;
+        let place = record.place();
+        match (place, success) {
+            (Place::Used, true) => {
+                let _used = self.mirror.step(index, Step::DelDone);
+                self.settle(index);
+                Ok(Outcome::Nothing)
+            }
+            (Place::Used, false) => {
+                let _used = self.mirror.step(index, Step::DelDone);
+                self.settle(index);
+                Err(Fault::ConsumedTwice { device, handle })
+            }
+            (Place::Recalling, true) => {
+                self.left_list(index);
+                Ok(Outcome::TakenBack(index))
+            }
+            // Its match will be polled: TM_ERR says so (TM-CONTRACT 8.2). Until then it is as good as in the NIC.
+            (Place::Recalling, false) if self.rules.hold(Clause::FailedDelMeansMatched) => {
+                Ok(Outcome::Nothing)
+            }
+            (Place::Recalling, false) => Ok(Outcome::TakenBack(index)),
+            (Place::Matched | Place::Gone, false) => {
+                self.statistics.dels_too_late += 1;
+                self.settle(index);
+                Ok(Outcome::TooLate)
+            }
+            (Place::Matched | Place::Gone | Place::Listed | Place::Software, _) => {
+                let event = if success { "a DEL that succeeded" } else { "a DEL that failed" };
+                Err(Fault::Unexpected { device, handle, event, place })
+            }
+        }
+    }
+
+    /// The device let go of an entry.
+    ///
+    /// # Errors
+    /// It does not have it, or something about it is still to come.
+    pub(crate) fn handle_released(&mut self, device: DeviceId, handle: TagHandle) -> Result<(), Fault> {
+        let Some(index) = self.mirror.find(device, handle) else {
+            return Err(Fault::UnknownHandle { device, handle, event: "its release" });
+        };
+        let Some(record) = self.mirror.record(index) else { return Ok(()) };
+        let place = record.place();
+        if record.del_outstanding || !matches!(place, Place::Gone | Place::Software) {
+            return Err(Fault::Unexpected { device, handle, event: "its release", place });
+        }
+        self.unpin(index);
+        if let Some(nic) = self.nics.get_mut(device.0 as usize) {
+            nic.handle_released();
+        }
+        if place == Place::Software {
+            self.look_again(index);
+        }
+        self.settle(index);
+        Ok(())
+    }
+
+    /// The memory of an entry is nobody's but the user's again.
+    fn unpin(&mut self, index: usize) {
+        let Some(record) = self.mirror.record_mut(index) else { return };
+        let (device, bounce, buffer) = (record.pinned.take(), record.bounce.take(), record.buffer);
+        let kept = std::mem::take(&mut record.slot_kept);
+        let Some(nic) = device.and_then(|device| self.nics.get_mut(device.0 as usize)) else { return };
+        if kept {
+            nic.give_back_slot();
+        }
+        match bounce {
+            Some(bounce) => nic.bounces.give_back(bounce),
+            None => self.stretches.remove(&buffer),
+        }
+        // Those whose buffers overlap waited for this.
+        for at in 0..self.nics.len() {
+            self.wake(at, index);
+        }
+    }
+
+    /// A receive that was given back is a candidate for every device again.
+    fn look_again(&mut self, index: usize) {
+        let Some(record) = self.mirror.record(index) else { return };
+        for nic in &mut self.nics {
+            if nic.overlaps.contains(index) {
+                nic.queue.ask_again(index, record.sequence);
+            }
+        }
+    }
+
+    /// An unexpected message takes a receive that is in the list of the NIC which reported it (rule 4): the DEL
+    /// first, if none is outstanding; then the receive; the caller raises the count last.
+    pub(crate) fn use_entry(&mut self, index: usize) -> bool {
+        let outstanding = self.mirror.record(index).is_some_and(|record| record.del_outstanding);
+        if !self.mirror.step(index, Step::Use) {
+            return false;
+        }
+        if !outstanding {
+            self.push_del(index);
+        }
+        self.statistics.used_by_own_device += 1;
+        self.left_list(index);
+        true
+    }
+
+    /// The DEL of a receive succeeded, and a message or a cancel takes it.
+    pub(crate) fn take_back(&mut self, index: usize) {
+        let _taken = self.mirror.step(index, Step::TakenBack);
+        self.settle(index);
+    }
+
+    /// The DEL of a receive succeeded, and nobody takes it.
+    pub(crate) fn give_back(&mut self, index: usize) {
+        let _given = self.mirror.step(index, Step::GivenBack);
+        let Some(record) = self.mirror.record_mut(index) else { return };
+        (record.claimant, record.cancel) = (None, false);
+        match record.pinned {
+            Some(device) => {
+                let nic = &self.nics[device.0 as usize];
+                record.reason = nic.is_held_up().unwrap_or(super::Reason::Disabled);
+            }
+            None => self.look_again(index),
+        }
+    }
+
+    /// A receive ended in software.
+    #[inline]
+    pub(crate) fn leave(&mut self, index: usize) {
+        if let Some(record) = self.mirror.record(index) {
+            self.statistics.in_software[record.reason as usize] += 1;
+        }
+        let _left = self.mirror.step(index, Step::Leave);
+        self.settle(index);
+    }
+
+    fn left_list(&mut self, index: usize) {
+        let Some(record) = self.mirror.record_mut(index) else { return };
+        let (mark, device) = (record.inactive.take(), record.pinned);
+        if let (Some(mark), Some(device)) = (mark, device) {
+            self.nics[device.0 as usize].phase.handle_left(mark);
+        }
+    }
+
+    /// If a receive is no longer posted and no DEL of it is outstanding, it stands in nobody's way any more; if no
+    /// device can name it either, it is forgotten.
+    pub(super) fn settle(&mut self, index: usize) {
+        let Some(record) = self.mirror.record(index) else { return };
+        if record.place().is_posted() || record.del_outstanding {
+            return;
+        }
+        let spent = record.is_spent();
+        for at in 0..self.nics.len() {
+            self.nics[at].queue.take_out(index);
+            self.nics[at].overlaps.remove(index);
+            self.wake(at, index);
+        }
+        if spent {
+            self.mirror.forget(index);
+        }
+    }
+
+    /// A device failed. Everything it held, oldest first, with what that was: the engine ends each one.
+    pub(crate) fn fail_device(&mut self, device: DeviceId) -> Vec<Held> {
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else { return Vec::new() };
+        nic.fail();
+        let held: Vec<_> = self
+            .mirror
+            .in_order()
+            .into_iter()
+            .filter_map(|index| {
+                let record = self.mirror.record(index)?;
+                (record.pinned == Some(device)).then(|| Held {
+                    record: index,
+                    place: record.place(),
+                    transfer: record.transfer,
+                })
+            })
+            .collect();
+        for &Held { record: index, place, .. } in &held {
+            if let Some(record) = self.mirror.record_mut(index) {
+                record.del_outstanding = false;
+                record.reason = super::Reason::DeviceFault;
+            }
+            self.left_list(index);
+            self.unpin(index);
+            if place != Place::Recalling {
+                let _failed = self.mirror.step(index, Step::Fail);
+                self.look_again(index);
+                self.settle(index);
+            }
+        }
+        held
+    }
+
+    /// Where the payload of a matched entry lies, if not in the user's buffer.
+    pub(crate) fn bounce(&self, index: usize) -> Option<Buffer> {
+        self.mirror.record(index).and_then(|record| record.bounce)
+    }
+
+    /// Queue what is due for every device: SYNCs and unexpected buffers.
+    #[inline]
+    pub(crate) fn poll_due(&mut self) {
+        let decided = self.rules.hold(Clause::CountDecided);
+        let budget = self.rules.hold(Clause::BufferBudget);
+        for nic in &mut self.nics {
+            if nic.capabilities.is_matching() {
+                self.statistics.syncs += u64::from(nic.push_sync_if_due(decided));
+                nic.push_buffers_if_due(budget);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Which peer a tag names, where the user's tag layout says so; and which device a peer's messages come through.
+//!
+//! A directed receive may go to a NIC only where the source can be read from the tag (rule 1): the NIC looks at
+//! nothing else. The layout is the user's promise; a match that breaks it is reported.
+
+use std::collections::HashMap;
+
+use crate::ids::{DeviceId, PeerId, Source};
+use crate::matching::Pattern;
+
+/// Which bits of a tag name its sender.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TagLayout {
+    /// Bits that hold the sender's name. The same value there means the same sender, for every peer that was named.
+    pub source_bits: u64,
+}
+
+/// What is known of the peers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peers {
+    layout: Option<TagLayout>,
+    paths: Vec<Option<DeviceId>>,
+    names: HashMap<u64, PeerId>,
+    named: Vec<Option<u64>>,
+}
+
+/// What the tag and source of a receive say about where its messages come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// Anybody.
+    Anybody,
+    /// One peer, and the tag says so as well.
+    InTag(PeerId),
+    /// Peers that the tag does not tell apart from others.
+    NotInTag,
+}
+
+impl Peers {
+    pub(crate) fn new(layout: Option<TagLayout>) -> Self {
+        Self { layout, ..Self::default() }
+    }
+
+    /// The bits of a tag that name this peer.
+    pub(crate) fn name(&mut self, peer: PeerId, bits: u64) {
+        let Some(layout) = self.layout else { return };
+        let bits = bits & layout.source_bits;
+        self.names.insert(bits, peer);
+        let at = peer.0 as usize;
+        if self.named.len() <= at {
+            self.named.resize(at + 1, None);
+        }
+        self.named[at] = Some(bits);
+    }
+
+    pub(crate) fn path(&self, peer: PeerId) -> Option<DeviceId> {
+        self.paths.get(peer.0 as usize).copied().flatten()
+    }
+
+    pub(crate) fn set_path(&mut self, peer: PeerId, device: Option<DeviceId>) {
+        let at = peer.0 as usize;
+        if self.paths.len() <= at {
+            self.paths.resize(at + 1, None);
+        }
+        self.paths[at] = device;
+    }
+
+    /// Whether a message that fits may come through the device.
+    pub(crate) fn may_come_through(&self, pattern: &Pattern, device: DeviceId) -> bool {
+        match pattern.source {
+            Source::Peer(peer) => self.path(peer).is_none_or(|path| path == device),
+            Source::Any | Source::Group(_) => true,
+        }
+    }
+
+    /// Where the messages of a receive come from.
+    pub(crate) fn origin(&self, pattern: &Pattern) -> Origin {
+        let in_tag = self.layout.filter(|layout| pattern.ignore.0 & layout.source_bits == 0);
+        match (pattern.source, in_tag) {
+            (Source::Any, None) => Origin::Anybody,
+            (Source::Any, Some(layout)) => self
+                .names
+                .get(&(pattern.tag.0 & layout.source_bits))
+                .map_or(Origin::Anybody, |&peer| Origin::InTag(peer)),
+            (Source::Peer(peer), Some(layout)) => {
+                let name = self.named.get(peer.0 as usize).copied().flatten();
+                let is_it = name == Some(pattern.tag.0 & layout.source_bits)
+                    && self.names.get(&(pattern.tag.0 & layout.source_bits)) == Some(&peer);
+                if is_it { Origin::InTag(peer) } else { Origin::NotInTag }
+            }
+            (Source::Peer(_), None) | (Source::Group(_), _) => Origin::NotInTag,
+        }
+    }
+}

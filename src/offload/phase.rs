@@ -1,0 +1,254 @@
+//! The phase: how software tells a NIC which unexpected messages it has decided (TM-CONTRACT 11).
+//!
+//! ```text
+//!   reported <= confirmed?           all counts are cumulative, wide here, 16 bits on the device
+//!   confirmed <= reported <= handled <= seen
+//!      │            │           │         └ UNEXPECTED completions polled
+//!      │            │           └ messages decided
+//!      │            └ count of the last command queued
+//!      └ count of the last command whose completion was polled
+//! ```
+//!
+//! Not here: the commands themselves, and which entry is where.
+
+use std::collections::VecDeque;
+
+use crate::ids::{DeviceId, TagHandle};
+use crate::seam::Operation;
+
+use super::fault::Fault;
+
+/// The counters of one device.
+#[derive(Clone, Debug)]
+pub(crate) struct Phase {
+    seen: u64,
+    handled: u64,
+    reported: u64,
+    confirmed: u64,
+    buffers: u32,
+    buffers_max: u32,
+    inactive: u32,
+    turn: u64,
+    sync_outstanding: bool,
+    outstanding: VecDeque<Outstanding>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Outstanding {
+    operation: Operation,
+    count: u64,
+}
+
+/// What the completion of a list operation says about the phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stood {
+    /// The count was the device's own: every entry in the list is active.
+    InPhase,
+    /// It was not.
+    Behind,
+}
+
+impl Phase {
+    /// Counters of a device that starts at `start` (0 on a card; models start just below the wrap).
+    #[must_use]
+    pub(crate) fn new(start: u16, buffers_max: u32) -> Self {
+        let start = u64::from(start);
+        Self {
+            seen: start,
+            handled: start,
+            reported: start,
+            confirmed: start,
+            buffers: 0,
+            buffers_max,
+            inactive: 0,
+            turn: 0,
+            sync_outstanding: false,
+            outstanding: VecDeque::new(),
+        }
+    }
+
+    /// An UNEXPECTED completion was polled.
+    ///
+    /// # Errors
+    /// The device reported more messages than it has buffers.
+    pub(crate) fn handle_seen(&mut self, device: DeviceId) -> Result<(), Fault> {
+        self.seen += 1;
+        self.handle_buffer_used(device)
+    }
+
+    /// A completion that used a buffer was polled.
+    ///
+    /// # Errors
+    /// No buffer was posted.
+    pub(crate) fn handle_buffer_used(&mut self, device: DeviceId) -> Result<(), Fault> {
+        if self.buffers_max == 0 {
+            return Ok(());
+        }
+        match self.buffers.checked_sub(1) {
+            Some(left) => {
+                self.buffers = left;
+                Ok(())
+            }
+            None => Err(Fault::NoBufferPosted { device }),
+        }
+    }
+
+    /// A message was decided: matched, or queued behind every posted receive.
+    #[inline]
+    pub(crate) fn handle_decided(&mut self) {
+        self.handled += 1;
+    }
+
+    /// The count for a command that takes its place now.
+    #[inline]
+    pub(crate) fn report(&mut self) -> u16 {
+        self.reported = self.handled;
+        Self::wire(self.reported)
+    }
+
+    /// The count that would stand if messages were counted when polled (a dropped clause).
+    pub(crate) fn report_seen(&mut self) -> u16 {
+        self.reported = self.seen;
+        Self::wire(self.reported)
+    }
+
+    /// A signalled operation was queued.
+    #[inline]
+    pub(crate) fn handle_queued(&mut self, operation: Operation) {
+        self.sync_outstanding |= operation == Operation::Sync;
+        self.outstanding.push_back(Outstanding { operation, count: self.reported });
+    }
+
+    /// The completion of a signalled operation was polled. They come in command order.
+    ///
+    /// # Errors
+    /// Another operation was due, or none.
+    pub(crate) fn handle_done(
+        &mut self,
+        device: DeviceId,
+        operation: Operation,
+        phase: u16,
+    ) -> Result<Stood, Fault> {
+        let due = self.outstanding.front().copied();
+        let Some(due) = due.filter(|due| due.operation == operation) else {
+            return Err(Fault::UnknownCompletion { device, operation, due: due.map(|due| due.operation) });
+        };
+        self.outstanding.pop_front();
+        self.confirmed = due.count;
+        if operation == Operation::Sync {
+            self.sync_outstanding = false;
+        }
+        let stood = if Self::wire(due.count) == phase { Stood::InPhase } else { Stood::Behind };
+        if stood == Stood::InPhase && !matches!(operation, Operation::Del(_)) {
+            self.inactive = 0;
+            self.turn += 1;
+        }
+        Ok(stood)
+    }
+
+    /// An entry was found to have been added out of phase: what to remember for [`Self::handle_left`].
+    pub(crate) fn mark_inactive(&mut self) -> u64 {
+        self.inactive += 1;
+        self.turn + 1
+    }
+
+    /// An entry marked so left the list.
+    pub(crate) fn handle_left(&mut self, mark: u64) {
+        if mark == self.turn + 1 {
+            self.inactive = self.inactive.saturating_sub(1);
+        }
+    }
+
+    /// The device is gone: nothing is outstanding any more. The operations that were, in order.
+    pub(crate) fn fail(&mut self) -> Vec<TagHandle> {
+        self.inactive = 0;
+        self.outstanding
+            .drain(..)
+            .filter_map(|outstanding| match outstanding.operation {
+                Operation::Del(handle) => Some(handle),
+                Operation::Add(_) | Operation::Sync => None,
+            })
+            .collect()
+    }
+
+    /// Whether a SYNC is due: entries wait inactive for a count not yet reported, or the wrap comes near.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_sync_due(&self) -> bool {
+        self.handled != self.reported
+            && !self.sync_outstanding
+            && (self.inactive > 0 || self.handled - self.reported >= SYNC_EVERY)
+    }
+
+    /// How many buffers to post now; in batches, unless the device is about to run dry.
+    ///
+    /// With clause `BufferBudget`, `posted + (seen - confirmed)` stays below 2^16: else the device's count could
+    /// come round to the one last reported, and look equal to it.
+    pub(crate) fn poll_buffers(&mut self, budget: bool) -> u32 {
+        if self.buffers_max == 0 {
+            return 0;
+        }
+        let wanted = self.buffers_max - self.buffers;
+        let lag = u32::try_from(self.seen - self.confirmed).unwrap_or(u32::MAX);
+        let room = if budget {
+            TURN.saturating_sub(1).saturating_sub(lag).saturating_sub(self.buffers)
+        } else {
+            wanted
+        };
+        let batch = wanted.min(room);
+        let worth_it = batch >= self.buffers_max / 4 || self.buffers < self.buffers_max / 2;
+        if batch == 0 || !worth_it {
+            return 0;
+        }
+        self.buffers += batch;
+        batch
+    }
+
+    /// Signalled operations whose completion has not been polled.
+    #[must_use]
+    #[inline]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// The count that a device sees: mod 2^16.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the field is 16 bits wide and wraps (TM-CONTRACT 11.6)"
+    )]
+    const fn wire(count: u64) -> u16 {
+        count as u16
+    }
+
+    /// Everything that decides about the future, relative: for counting states.
+    pub(crate) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(TagHandle) -> u64) {
+        out.extend([
+            u64::from(Self::wire(self.confirmed)),
+            self.seen - self.confirmed,
+            self.handled - self.confirmed,
+            self.reported - self.confirmed,
+            u64::from(self.buffers),
+            u64::from(self.inactive),
+            u64::from(self.sync_outstanding),
+            self.outstanding.len() as u64,
+        ]);
+        for outstanding in &self.outstanding {
+            out.push(outstanding.count - self.confirmed);
+            out.push(match outstanding.operation {
+                Operation::Add(handle) => name(handle) << 2,
+                Operation::Del(handle) => name(handle) << 2 | 1,
+                Operation::Sync => 2,
+            });
+        }
+    }
+
+    /// Whether a mark given by [`Self::mark_inactive`] still counts.
+    pub(crate) fn is_marked(&self, mark: u64) -> bool {
+        mark == self.turn + 1
+    }
+}
+
+/// A SYNC goes out at the latest after so many unexpected messages (libmlx5 warns above 0x3fff).
+const SYNC_EVERY: u64 = 1 << 14;
+/// The device's counters have 16 bits.
+const TURN: u32 = 1 << 16;

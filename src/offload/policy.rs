@@ -1,0 +1,295 @@
+//! Who goes down: eligibility (rules 1, 2, 8), refill in post order, giving up (rule 9).
+//!
+//! Cost of looking at a candidate: nothing stands in the way and nothing is stored: O(1). Otherwise one table
+//! look-up per live class ([`super::overlap`]). The length of the posted list does not enter.
+
+use crate::ids::{DeviceId, PeerId, TagHandle};
+use crate::seam::{Buffer, Command};
+
+use super::clause::Clause;
+use super::entry::{Place, Step};
+use super::layout::Origin;
+use super::nic::Switch;
+use super::overlap::InTheWay;
+use super::queue::Candidate;
+use super::reason::Reason;
+use super::{Offload, Record};
+
+/// What was found of a candidate.
+enum Verdict {
+    /// It goes down, through a bounce buffer or not.
+    Down(Option<Buffer>),
+    /// It stays in software.
+    Stays(Reason),
+    /// It waits for another to be out of the way.
+    Waits(Reason, usize),
+    /// It, and with it everything newer, waits for a resource.
+    HeldUp(Reason),
+    /// It is in another device's list, or no longer posted.
+    Elsewhere,
+}
+
+impl Offload {
+    /// Send down what may go down.
+    #[inline]
+    pub(crate) fn refill(&mut self) {
+        for at in 0..self.nics.len() {
+            if self.nics[at].capabilities.is_matching() {
+                self.refill_device(at);
+            }
+        }
+    }
+
+    fn refill_device(&mut self, at: usize) {
+        while let Some(candidate) = self.nics[at].queue.first() {
+            if let Some(reason) = self.nics[at].is_held_up() {
+                self.nics[at].held_up_by = reason;
+                break;
+            }
+            if !self.look_at(at, candidate) {
+                break;
+            }
+        }
+        self.flush_late_dels(at);
+    }
+
+    /// Look at one candidate; `false`: go no further now.
+    fn look_at(&mut self, at: usize, candidate: Candidate) -> bool {
+        let index = candidate.record;
+        let verdict = self.judge(at, index);
+        let Some(record) = self.mirror.record_mut(index) else {
+            self.nics[at].queue.take_out(index);
+            return true;
+        };
+        let nic = &mut self.nics[at];
+        match verdict {
+            Verdict::Down(bounce) => {
+                nic.queue.take_out(index);
+                self.send_down(at, index, bounce);
+            }
+            Verdict::HeldUp(reason) => {
+                nic.held_up_by = reason;
+                return false;
+            }
+            Verdict::Elsewhere => {
+                nic.queue.take_out(index);
+                // With its entry in another NIC it stands in the way here until that one has let it go.
+                if (record.place().is_posted() || record.del_outstanding)
+                    && self.peers.may_come_through(&record.pattern, nic.id)
+                {
+                    nic.overlaps.insert(index, record.sequence, record.pattern);
+                }
+            }
+            Verdict::Stays(reason) => {
+                record.reason = reason;
+                nic.queue.take_out(index);
+                self.store(at, index);
+            }
+            Verdict::Waits(reason, other) => {
+                record.reason = reason;
+                nic.queue.wait_for(index, other);
+                self.store(at, index);
+            }
+        }
+        true
+    }
+
+    /// It is not in this device's list and may be in the way of newer ones.
+    fn store(&mut self, at: usize, index: usize) {
+        let Some(record) = self.mirror.record(index) else { return };
+        let nic = &mut self.nics[at];
+        if self.peers.may_come_through(&record.pattern, nic.id) {
+            nic.overlaps.insert(index, record.sequence, record.pattern);
+        }
+    }
+
+    fn judge(&mut self, at: usize, index: usize) -> Verdict {
+        let Some(record) = self.mirror.record(index) else { return Verdict::Elsewhere };
+        if record.place() != Place::Software || record.pinned.is_some() {
+            return Verdict::Elsewhere;
+        }
+        if let Some(reason) = self.never(at, record) {
+            return Verdict::Stays(reason);
+        }
+        let nic = &mut self.nics[at];
+        match nic.overlaps.oldest(record.sequence, &record.pattern) {
+            None => {}
+            Some(InTheWay::Oldest(other)) => return Verdict::Waits(Reason::OlderOverlap, other),
+            Some(InTheWay::Unknown) => return Verdict::Stays(Reason::TooManyClasses),
+        }
+        if record.buffer.length < nic.capabilities.eager_limit {
+            return match nic.bounces.take() {
+                Some(bounce) => Verdict::Down(Some(bounce)),
+                None if nic.bounces.is_provided() => Verdict::HeldUp(Reason::NoBounceBuffer),
+                None => Verdict::Stays(Reason::NoBounceBuffer),
+            };
+        }
+        match self.stretches.overlapping(&record.buffer) {
+            Some(holder) => Verdict::Waits(Reason::BufferOverlap, holder),
+            None => Verdict::Down(None),
+        }
+    }
+
+    /// What keeps a receive in software whatever the others do.
+    fn never(&self, at: usize, record: &Record) -> Option<Reason> {
+        let nic = &self.nics[at];
+        let capabilities = &nic.capabilities;
+        let elsewhere = |peer: PeerId| self.peers.path(peer).is_some_and(|path| path != nic.id);
+        match self.peers.origin(&record.pattern) {
+            Origin::Anybody => {}
+            Origin::InTag(peer) if elsewhere(peer) => return Some(Reason::ServedByAnotherPath),
+            Origin::InTag(_) => {}
+            Origin::NotInTag => {
+                let crate::ids::Source::Peer(peer) = record.pattern.source else {
+                    return Some(Reason::Directed);
+                };
+                return Some(if elsewhere(peer) { Reason::ServedByAnotherPath } else { Reason::Directed });
+            }
+        }
+        if record.multi_receive {
+            Some(Reason::MultiReceive)
+        } else if record.buffer.segments != 1 {
+            Some(Reason::SeveralSegments)
+        } else if record.buffer.length > capabilities.buffer_length_max {
+            Some(Reason::OverDeviceLength)
+        } else if capabilities.registration
+            && record.buffer.key == 0
+            && record.buffer.length >= capabilities.eager_limit
+        {
+            Some(Reason::NotRegistered)
+        } else {
+            None
+        }
+    }
+
+    fn send_down(&mut self, at: usize, index: usize, bounce: Option<Buffer>) {
+        if !self.mirror.step(index, Step::Add) {
+            return;
+        }
+        let handle = self.mirror.handle(index);
+        let decided = self.rules.hold(Clause::CountDecided);
+        let nic = &mut self.nics[at];
+        let Some(record) = self.mirror.record_mut(index) else { return };
+        record.pinned = Some(nic.id);
+        record.slot_kept = true;
+        record.bounce = bounce;
+        let unexpected_count = if decided { nic.phase.report() } else { nic.phase.report_seen() };
+        let command = Command::Add {
+            handle,
+            tag: crate::ids::Tag(record.pattern.tag.0 & record.pattern.ignore.mask()),
+            ignore: record.pattern.ignore,
+            buffer: bounce.unwrap_or(record.buffer),
+            unexpected_count,
+            signalled: true,
+        };
+        nic.push_add(command, handle);
+        self.statistics.adds += 1;
+        match bounce {
+            Some(_) => self.statistics.bounced += 1,
+            None => self.stretches.insert(&record.buffer, index),
+        }
+        if nic.overlaps.contains(index) {
+            nic.overlaps.remove(index);
+        }
+        self.wake(at, index);
+    }
+
+    /// Those that waited for this one are looked at again.
+    pub(super) fn wake(&mut self, at: usize, index: usize) {
+        let mirror = &self.mirror;
+        self.nics[at].queue.wake(index, |waiter| mirror.record(waiter).map_or(0, |record| record.sequence));
+    }
+
+    /// Switch offload to a device on or off. Off brings its receives back, newest first (rule 9).
+    pub(crate) fn set_switch(&mut self, device: DeviceId, on: bool) {
+        let at = device.0 as usize;
+        let Some(nic) = self.nics.get_mut(at).filter(|nic| !matches!(nic.switch, Switch::Failed)) else {
+            return;
+        };
+        if on {
+            nic.switch = Switch::On;
+            self.reconsider_all(at);
+        } else {
+            nic.switch = Switch::Off;
+            self.give_up(at);
+        }
+    }
+
+    /// No more receives go down to a device that broke its contract.
+    pub(crate) fn distrust(&mut self, device: DeviceId) {
+        if let Some(nic) = self.nics.get_mut(device.0 as usize).filter(|nic| nic.switch == Switch::On) {
+            nic.switch = Switch::Faulty;
+        }
+    }
+
+    fn give_up(&mut self, at: usize) {
+        let device = self.nics[at].id;
+        let mut order = self.mirror.in_order();
+        if self.rules.hold(Clause::RecallNewestFirst) {
+            order.reverse();
+        }
+        for index in order {
+            let listed = |record: &Record| record.pinned == Some(device) && record.place() == Place::Listed;
+            if self.mirror.record(index).is_some_and(listed) {
+                self.recall(index, Clause::NoAddWhileRecalling);
+            }
+        }
+    }
+
+    /// Look again at everything that this device does not have.
+    fn reconsider_all(&mut self, at: usize) {
+        for index in self.mirror.in_order() {
+            let Some(record) = self.mirror.record(index) else { continue };
+            if record.place() == Place::Software && self.nics[at].overlaps.contains(index) {
+                let sequence = record.sequence;
+                self.nics[at].queue.ask_again(index, sequence);
+            }
+        }
+    }
+
+    /// Queue the DEL of an entry, unless one is outstanding. `clause`: the one by which the receive now stands in
+    /// the way of newer ones.
+    pub(crate) fn recall(&mut self, index: usize, clause: Clause) {
+        if !self.mirror.step(index, Step::Recall) {
+            return;
+        }
+        let asks = self.mirror.record(index).is_some_and(|record| !record.del_outstanding);
+        if asks {
+            self.push_del(index);
+        }
+        let Some(record) = self.mirror.record(index) else { return };
+        let Some(device) = record.pinned else { return };
+        if self.rules.hold(clause) {
+            self.store(device.0 as usize, index);
+        }
+        if !self.rules.hold(Clause::BlocksUntilDelPolled) {
+            for at in (0..self.nics.len()).filter(|&at| at != device.0 as usize) {
+                self.nics[at].overlaps.remove(index);
+                self.wake(at, index);
+            }
+        }
+    }
+
+    pub(super) fn push_del(&mut self, index: usize) {
+        let handle = self.mirror.handle(index);
+        let Some(record) = self.mirror.record_mut(index) else { return };
+        let Some(device) = record.pinned else { return };
+        record.del_outstanding = true;
+        record.slot_kept = false;
+        self.statistics.dels += 1;
+        let at = device.0 as usize;
+        let by_own = record.place() == Place::Used;
+        if by_own && !self.rules.hold(Clause::CountBehindDels) {
+            self.nics[at].late_dels.push(handle);
+            return;
+        }
+        let signalled = by_own || record.cancel || self.rules.hold(Clause::SignalledDel);
+        self.nics[at].push_del(handle, signalled);
+    }
+
+    fn flush_late_dels(&mut self, at: usize) {
+        for handle in std::mem::take::<Vec<TagHandle>>(&mut self.nics[at].late_dels) {
+            self.nics[at].push_del(handle, true);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The overlap index against a scan, and the phase against its rules.
+
+use super::overlap::{CLASSES_MAX, InTheWay, Overlaps};
+use super::phase::{Phase, Stood};
+use crate::ids::{DeviceId, GroupId, Ignore, PeerId, Source, Tag, TagHandle};
+use crate::matching::Pattern;
+use crate::seam::Operation;
+
+/// A small generator: the same numbers on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % bound
+    }
+}
+
+fn overlaps(a: &Pattern, b: &Pattern, groups: &[Option<GroupId>]) -> bool {
+    let group = |peer: PeerId| groups[peer.0 as usize];
+    a.overlaps_tag(b)
+        && match (a.source, b.source) {
+            (Source::Any, _) | (_, Source::Any) => true,
+            (Source::Peer(a), Source::Peer(b)) => a == b,
+            (Source::Group(a), Source::Group(b)) => a == b,
+            (Source::Peer(peer), Source::Group(of)) | (Source::Group(of), Source::Peer(peer)) => {
+                group(peer) == Some(of)
+            }
+        }
+}
+
+fn pattern(numbers: &mut Numbers, masks: &[u64]) -> Pattern {
+    let source = match numbers.below(6) {
+        0 | 1 => Source::Any,
+        2 => Source::Group(GroupId(u32::try_from(numbers.below(2)).unwrap())),
+        _ => Source::Peer(PeerId(u32::try_from(numbers.below(4)).unwrap())),
+    };
+    let ignore = masks[usize::try_from(numbers.below(masks.len() as u64)).unwrap()];
+    Pattern { tag: Tag(numbers.below(16)), ignore: Ignore(ignore), source }
+}
+
+/// Insert, remove and ask at random; every answer must be the scan's.
+fn compare_with_scan(seed: u64, masks: &[u64]) {
+    let mut numbers = Numbers(seed);
+    let mut index = Overlaps::new(seed);
+    let mut stored: Vec<(usize, u64, Pattern)> = Vec::new();
+    let mut groups = vec![None; 4];
+    for step in 0..4_000 {
+        match numbers.below(10) {
+            0..4 => {
+                let record = usize::try_from(numbers.below(40)).unwrap();
+                if stored.iter().all(|&(other, ..)| other != record) {
+                    // Mostly in order, sometimes an old one: a receive that is being recalled.
+                    let sequence = if numbers.below(4) == 0 {
+                        numbers.below(step + 1) * 64 + numbers.below(64)
+                    } else {
+                        step * 64
+                    };
+                    let pattern = pattern(&mut numbers, masks);
+                    if stored.iter().all(|&(_, other, _)| other != sequence) {
+                        index.insert(record, sequence, pattern);
+                        stored.push((record, sequence, pattern));
+                    }
+                }
+            }
+            4..7 => {
+                let record = usize::try_from(numbers.below(40)).unwrap();
+                index.remove(record);
+                stored.retain(|&(other, ..)| other != record);
+            }
+            7 if step % 50 == 0 => {
+                let peer = PeerId(u32::try_from(numbers.below(4)).unwrap());
+                let group =
+                    [None, Some(GroupId(0)), Some(GroupId(1))][usize::try_from(numbers.below(3)).unwrap()];
+                groups[peer.0 as usize] = group;
+                index.handle_group(peer, group);
+            }
+            _ => {
+                let asked = pattern(&mut numbers, masks);
+                let sequence = numbers.below(step + 1) * 64 + 1;
+                let expected = stored
+                    .iter()
+                    .filter(|(_, age, other)| *age < sequence && overlaps(&asked, other, &groups))
+                    .min_by_key(|&&(_, age, _)| age)
+                    .map(|&(record, ..)| InTheWay::Oldest(record));
+                assert_eq!(index.oldest(sequence, &asked), expected, "seed {seed} step {step}: {asked:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_oldest_in_the_way_is_the_one_a_scan_finds() {
+    for seed in 0..60 {
+        compare_with_scan(seed, &[0, 1, 6, 15, u64::MAX]);
+    }
+}
+
+#[test]
+fn more_classes_than_are_followed_block_and_do_not_err() {
+    let mut index = Overlaps::new(1);
+    let mask = |n: usize| Pattern { tag: Tag(0), ignore: Ignore(1 << n), source: Source::Any };
+    for n in 0..CLASSES_MAX {
+        index.insert(n, n as u64, mask(n));
+    }
+    assert_eq!(index.oldest(100, &mask(3)), Some(InTheWay::Oldest(0)));
+    assert_eq!(index.oldest(100, &mask(40)), Some(InTheWay::Unknown), "every class is in use");
+    index.insert(50, 50, mask(41));
+    assert_eq!(index.oldest(100, &mask(3)), Some(InTheWay::Unknown), "one of a class that is not followed");
+    index.remove(50);
+    index.remove(7);
+    assert_eq!(index.oldest(100, &mask(40)), Some(InTheWay::Oldest(0)), "a class came free");
+}
+
+fn handle(index: u32) -> TagHandle {
+    TagHandle { index, generation: 1 }
+}
+
+const DEVICE: DeviceId = DeviceId(0);
+
+#[test]
+fn a_sync_is_due_only_for_entries_that_wait_or_near_the_wrap() {
+    let mut phase = Phase::new(0xfffe, 64);
+    assert_eq!(phase.poll_buffers(true), 64);
+    assert_eq!(phase.report(), 0xfffe);
+    phase.handle_queued(Operation::Add(handle(1)));
+    phase.handle_seen(DEVICE).unwrap();
+    phase.handle_decided();
+    assert!(!phase.is_sync_due(), "nobody is known to wait");
+    assert_eq!(phase.handle_done(DEVICE, Operation::Add(handle(1)), 0xffff), Ok(Stood::Behind));
+    let mark = phase.mark_inactive();
+    assert!(phase.is_sync_due());
+    assert_eq!(phase.report(), 0xffff);
+    phase.handle_queued(Operation::Sync);
+    assert!(!phase.is_sync_due(), "one is under way");
+    assert_eq!(phase.handle_done(DEVICE, Operation::Sync, 0xffff), Ok(Stood::InPhase));
+    assert!(!phase.is_marked(mark), "every entry is active");
+    for _ in 0..(1 << 14) {
+        assert!(!phase.is_sync_due());
+        phase.poll_buffers(true);
+        phase.handle_seen(DEVICE).unwrap();
+        phase.handle_decided();
+    }
+    assert!(phase.is_sync_due(), "2^14 unexpected messages went by");
+}
+
+#[test]
+fn buffers_are_not_posted_into_a_whole_turn_of_the_counter() {
+    let mut phase = Phase::new(0, 1 << 15);
+    let mut seen = 0_u32;
+    loop {
+        let posted = phase.poll_buffers(true);
+        if posted == 0 {
+            break;
+        }
+        for _ in 0..posted {
+            phase.handle_seen(DEVICE).unwrap();
+            seen += 1;
+        }
+    }
+    assert!(seen < 1 << 16, "{seen}");
+    assert!(seen > (1 << 16) - (1 << 14), "no buffers are held back before they must be: {seen}");
+    assert!(phase.handle_seen(DEVICE).is_err(), "a message without a buffer is a fault");
+}
+
+#[test]
+fn a_completion_that_was_not_due_is_named() {
+    let mut phase = Phase::new(0, 64);
+    phase.handle_queued(Operation::Add(handle(1)));
+    let error = phase.handle_done(DEVICE, Operation::Add(handle(2)), 0).unwrap_err();
+    assert!(
+        error.to_string().contains("TagHandle(2.1)") && error.to_string().contains("TagHandle(1.1)"),
+        "{error}"
+    );
+}

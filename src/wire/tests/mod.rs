@@ -1,0 +1,125 @@
+//! What all tests of the wire formats share: one golden message of every kind, and messages out of numbers.
+#![expect(clippy::cast_possible_truncation, reason = "numbers are made small on purpose")]
+
+mod golden;
+mod hostile;
+mod properties;
+
+use super::*;
+use crate::ids::Tag;
+use golden::GOLDEN;
+
+/// Numbers that a message of any kind is made from.
+#[derive(Clone, Debug, Default)]
+struct Shape {
+    variant: u8,
+    words: [u64; 4],
+    flags: u8,
+    small: u8,
+    payload: Vec<u8>,
+    name: Vec<u8>,
+}
+
+impl Shape {
+    const VARIANTS: u8 = 18;
+
+    /// A message that the protocol allows. Every message can be made so.
+    fn message(&self) -> Message<'_> {
+        let [a, b, c, d] = self.words;
+        let (low, lower) = ((a & 0xFFFF_FFFF) as u32, (b & 0xFFFF_FFFF) as u32);
+        let operation = OperationId::new(low >> 8).unwrap();
+        let context =
+            AppContext::from_bits((low & !0xFF) | u32::from(self.flags & SendFlags::ALL.bits())).unwrap();
+        let payload = Payload::new(&self.payload);
+        let cq_data = context.flags.contains(SendFlags::CQ_DATA).then_some(lower);
+        // An address that leaves room for the length.
+        let memory = |length: u64| RemoteMemory { address: c.min(u64::MAX - length), key: lower, length };
+        let segment = Segment {
+            operation,
+            offset: (b % (u64::MAX - payload.length())).max(1),
+            payload: Payload::new(&self.payload),
+        };
+        let control = match self.variant % Self::VARIANTS {
+            0 => return Message::Eager(Eager { context, tag: Tag(b), payload }),
+            1 => {
+                return Message::Rendezvous(Rendezvous {
+                    context,
+                    tag: Tag(b),
+                    memory: memory(d & 0xFFFF_FFFE),
+                });
+            }
+            2 => {
+                let memory = memory(d.max(u32::MAX.into()));
+                return Message::Rendezvous(Rendezvous { context, tag: Tag(b), memory });
+            }
+            3 => {
+                let request = Rendezvous { context, tag: Tag(b), memory: memory(d) };
+                return Message::Fin(request.fin());
+            }
+            4 => Control::Untagged(Untagged { context, cq_data, payload }),
+            5 => Control::UntaggedRendezvous(UntaggedRendezvous { context, cq_data, memory: memory(d) }),
+            6 => Control::SegmentFirst(SegmentFirst {
+                context,
+                tag: (self.small % 2 == 1).then_some(Tag(c)),
+                total_length: d.max(payload.length() + 1),
+                cq_data,
+                payload,
+            }),
+            7 => Control::SegmentMiddle(segment),
+            8 => Control::SegmentLast(segment),
+            9 => Control::Credit(Credits { headers: low, eager_messages: lower, eager_bytes: d }),
+            10 => Control::MatchAcknowledged(operation),
+            11 => Control::Delivered(operation),
+            12 => Control::RendezvousDone(operation),
+            13 => {
+                let reason = RefusedRendezvous::from_byte(self.small % 3 + 1).unwrap();
+                Control::RendezvousRefused { operation, reason }
+            }
+            14 => Control::Discarded(operation),
+            15 => Control::Hello(Hello {
+                role: if self.small.is_multiple_of(2) { HelloRole::Request } else { HelloRole::Answer },
+                version_min: self.flags.max(1),
+                version_max: self.flags.max(1).max(self.small),
+                capabilities: if self.small & 2 == 0 {
+                    PeerCapabilities::ALL
+                } else {
+                    PeerCapabilities::READS
+                },
+                instance: InstanceId::new((u128::from(a) << 64 | u128::from(c)).max(1)).unwrap(),
+                eager_limit: b,
+                credits: Credits { headers: low, eager_messages: lower, eager_bytes: d },
+                name: EndpointName::new(&self.name).unwrap(),
+            }),
+            16 => Control::HelloRefused(HelloRefused {
+                reason: [
+                    RefusedHello::Version,
+                    RefusedHello::Crossed,
+                    RefusedHello::Connected,
+                    RefusedHello::Busy,
+                    RefusedHello::Closing,
+                ][usize::from(self.small % 5)],
+                version_min: self.flags.max(1),
+                version_max: self.flags.max(1).max(self.small),
+            }),
+            _ if self.small < 100 => {
+                Control::Keepalive(Keepalive { is_answer: self.small % 2 == 1, sequence: low })
+            }
+            _ => Control::Goodbye(
+                [Goodbye::Closing, Goodbye::Failed, Goodbye::ProtocolError, Goodbye::Idle]
+                    [usize::from(self.small % 4)],
+            ),
+        };
+        Message::Control(control)
+    }
+
+    /// Whether the payload, if the kind has one, must have a byte.
+    fn is_segment(&self) -> bool {
+        (6..=8).contains(&(self.variant % Self::VARIANTS))
+    }
+}
+
+/// Bytes of a message in hexadecimal with blanks.
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}

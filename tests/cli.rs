@@ -1,0 +1,251 @@
+//! The command line as a person or a script meets it: output, complaints and exit codes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn tagmatch(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tagmatch"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}"))
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn complaints(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A fresh folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path
+}
+
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path.display().to_string()
+}
+
+const GOOD: &str = "# format: fi-tagged-trace 1\n# app: two\npost 0 tag=1 ignore=0 src=any len=8\narrive 0 tag=1 src=0 len=8\nmatch 0 0\n";
+const WRONG: &str =
+    "# format: fi-tagged-trace 1\npost 0 tag=1 ignore=0 src=any len=8\narrive 0 tag=1 src=0 len=8\n";
+const MALFORMED: &str = "# format: fi-tagged-trace 1\npost 0 tag=0x1 ignore=0 src=any len=8\n";
+
+#[test]
+fn replay_without_arguments_replays_the_recorded_traces_exactly() {
+    let output = tagmatch(&["replay"]);
+    assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+    let text = out(&output);
+    assert!(text.contains("22 traces, 304329 events, "), "{text}");
+    assert!(text.contains(" expected results checked, 0 disagreements\n"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("lulesh27-center.r13 ")), "{text}");
+    assert_eq!(complaints(&output), "", "nothing but results when all is well and no terminal is there");
+}
+
+#[test]
+fn replay_can_rewrite_the_layout_of_all_recorded_traces() {
+    let output = tagmatch(&["replay", "--layout", "source-in-tag"]);
+    assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+    assert!(out(&output).contains(" checked, 0 disagreements\n"));
+}
+
+#[test]
+fn replay_prints_json_that_has_every_count() {
+    let folder = folder("json");
+    let good = file(&folder, "good.trace", GOOD);
+    let output = tagmatch(&["replay", "--json", &good]);
+    assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+    let json: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(json["events"], 2);
+    assert_eq!(json["disagreements"], 0);
+    assert_eq!(json["traces"][0]["trace"], "good.trace");
+    assert_eq!(json["traces"][0]["posted_max"], 1);
+    assert_eq!(json["traces"][0]["software"][0]["matcher"], "naive");
+    assert!(json["traces"][0]["software"][0]["ns_per_event"].is_f64());
+    assert!(json["build"]["commit"].is_string());
+}
+
+#[test]
+fn a_disagreement_is_shown_and_ends_with_1() {
+    let folder = folder("wrong");
+    let wrong = file(&folder, "wrong.trace", WRONG);
+    let output = tagmatch(&["replay", &wrong]);
+    assert_eq!(code(&output), Some(1));
+    let text = out(&output);
+    assert!(
+        text.contains(
+            "wrong.trace, naive: line 3: arrive 0: expected no match, got receive 0 takes message 0\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_malformed_trace_is_named_with_its_line_and_ends_with_2_after_the_others_were_replayed() {
+    let folder = folder("malformed");
+    let bad = file(&folder, "bad.trace", MALFORMED);
+    file(&folder, "good.trace", GOOD);
+    let output = tagmatch(&["replay", &folder.display().to_string()]);
+    assert_eq!(code(&output), Some(2));
+    assert!(
+        complaints(&output).starts_with(&format!("tagmatch: {bad}:2: expected tag= and ")),
+        "{}",
+        complaints(&output)
+    );
+    assert!(out(&output).contains("1 traces, 2 events, "), "{}", out(&output));
+    assert!(out(&output).contains(", 1 inputs unusable\n"), "{}", out(&output));
+}
+
+#[test]
+fn a_missing_file_is_named_and_ends_with_2() {
+    let output = tagmatch(&["replay", "no/such.trace"]);
+    assert_eq!(code(&output), Some(2));
+    assert!(complaints(&output).contains("no/such.trace: cannot be read: No such file or directory"));
+}
+
+#[test]
+fn a_folder_without_traces_says_what_was_looked_for() {
+    let folder = folder("empty");
+    file(&folder, "notes.txt", "x");
+    let output = tagmatch(&["replay", &folder.display().to_string()]);
+    assert_eq!(code(&output), Some(2));
+    assert!(complaints(&output).contains("no trace in this folder (looked for *.zst, *.gz and *.trace)"));
+}
+
+#[test]
+fn a_folder_is_replayed_by_name() {
+    let folder = folder("folder");
+    file(&folder, "b.trace", GOOD);
+    file(&folder, "a.trace", GOOD);
+    let output = tagmatch(&["replay", &folder.display().to_string()]);
+    assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+    let text = out(&output);
+    let a = text.find("a.trace ");
+    assert!(a.is_some() && a < text.find("b.trace "), "{text}");
+}
+
+#[test]
+fn a_layout_that_cannot_be_rewritten_says_why_and_what_to_do() {
+    let folder = folder("layout");
+    let good = file(&folder, "good.trace", GOOD);
+    let output = tagmatch(&["replay", "--layout", "source-in-tag", &good]);
+    assert_eq!(code(&output), Some(2));
+    let text = complaints(&output);
+    assert!(text.contains("expected the header \"mpi\" to name ofi_tag_full or ofi_tag_1"), "{text}");
+    assert!(text.contains("try --layout recorded"), "{text}");
+}
+
+#[test]
+fn an_unknown_option_is_named_and_ends_with_2() {
+    let output = tagmatch(&["replay", "--speed", "9"]);
+    assert_eq!(code(&output), Some(2));
+    assert!(complaints(&output).contains("--speed"));
+}
+
+#[test]
+fn an_option_out_of_range_is_named_with_its_range() {
+    let output = tagmatch(&["replay", "--tags", "70000"]);
+    assert_eq!(code(&output), Some(2));
+    assert!(complaints(&output).contains("70000 is not in 1..=65535"), "{}", complaints(&output));
+}
+
+#[test]
+fn no_command_shows_help_and_ends_with_2() {
+    let output = tagmatch(&[]);
+    assert_eq!(code(&output), Some(2));
+    for command in ["replay", "bench", "info", "trace"] {
+        assert!(complaints(&output).contains(command), "{}", complaints(&output));
+    }
+}
+
+#[test]
+fn trace_check_tells_good_wrong_and_malformed_apart() {
+    let folder = folder("check");
+    let good = file(&folder, "good", GOOD);
+    let wrong = file(&folder, "wrong", WRONG);
+    let bad = file(&folder, "bad", MALFORMED);
+
+    let output = tagmatch(&["trace", "check", &good]);
+    assert_eq!(code(&output), Some(0));
+    assert_eq!(out(&output), format!("{good}: well-formed (plain, two), 2 results right\n"));
+
+    let output = tagmatch(&["trace", "check", &wrong, &good]);
+    assert_eq!(code(&output), Some(1));
+    assert!(
+        out(&output).contains(&format!("{wrong}:3: arrive 0: expected no match, got receive 0")),
+        "{}",
+        out(&output)
+    );
+    assert!(out(&output).contains("2 results right"), "{}", out(&output));
+
+    let output = tagmatch(&["trace", "check", &wrong, &bad]);
+    assert_eq!(code(&output), Some(2));
+    assert!(complaints(&output).contains(&format!("{bad}:2: expected tag= and ")));
+}
+
+#[test]
+fn trace_check_without_files_ends_with_2() {
+    assert_eq!(code(&tagmatch(&["trace", "check"])), Some(2));
+}
+
+#[test]
+fn info_names_build_and_devices() {
+    let output = tagmatch(&["info"]);
+    assert_eq!(code(&output), Some(0));
+    let text = out(&output);
+    for word in [
+        "tagmatch 0.",
+        "commit",
+        "compiler  rustc",
+        "devices:",
+        "no verbs device: this build has no verbs backend",
+    ] {
+        assert!(text.contains(word), "{word} is missing: {text}");
+    }
+    let output = tagmatch(&["info", "--json"]);
+    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
+}
+
+#[test]
+fn bench_measures_what_is_asked_for() {
+    let output = tagmatch(&["bench", "--json", "--only", "minife8"]);
+    assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+    let json: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!(json["rows"][0]["name"], "minife8-busy.r2");
+    assert!(json["rows"][0]["results"][0]["ns_per_event"].is_f64());
+    assert!(json["instructions_counted"].is_boolean());
+
+    let output = tagmatch(&["bench", "--only", "no such thing"]);
+    assert_eq!(code(&output), Some(2));
+    assert!(complaints(&output).contains("no trace and no mix has this in its name"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tagmatch"))
+        .arg("info")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{error}"));
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(code(&output), Some(0));
+    assert_eq!(complaints(&output), "");
+}
