@@ -66,7 +66,7 @@ fn points() -> Vec<Point> {
 
 fn scripts() -> Vec<Script> {
     let mut scripts = vec![Script::realistic_mix(20_000, false, 1), Script::realistic_mix(20_000, true, 1)];
-    scripts.extend(common::traces::bundled());
+    scripts.extend(common::traces::bundled(|_| true));
     scripts
 }
 

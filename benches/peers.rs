@@ -1,5 +1,6 @@
 //! This crate's matching beside UCX's and a plain vector scan, in one process and one run: every point is
-//! measured in alternating batches, and what is quoted is the median of the ratios of each round.
+//! measured in alternating batches, and what is quoted is the median of the ratios of each round. "Ours" is the
+//! whole engine, to the completion read; the matcher by itself stands beside it.
 //!
 //! `cargo bench --bench peers -- [--full] [--only WORD]... [--rounds N] [--batch-ms N] [--json] [--record]`
 //! (benches/README.md). Without `--bench`, as under `cargo test --benches`, it runs every path once.
@@ -18,10 +19,11 @@ mod table;
 use std::time::Duration;
 
 use common::cycle::Cycle;
+use common::engine::EngineSubject;
 use common::median;
 use common::runner::{Nanoseconds, Play, Runner};
 use common::script::Script;
-use common::subject::{MatcherSubject, Vectors};
+use common::subject::{MatcherSubject, NaiveSubject, Vectors};
 use common::workload::{self, Masks, Order, Point, Scenario};
 use options::Options;
 use peer_ucx::Ucx;
@@ -84,14 +86,16 @@ fn scripts(options: &Options) -> Vec<Script> {
     let bursts = if options.smoke { 100 } else { 20_000 };
     let mut scripts = vec![Script::realistic_mix(bursts, false, 1), Script::realistic_mix(bursts, true, 1)];
     if !options.smoke {
-        scripts.extend(common::traces::bundled());
+        scripts.extend(common::traces::bundled(|_| true));
     }
     scripts
 }
 
 fn point_runners(point: Point, ucx: bool) -> Vec<Box<dyn Runner>> {
-    let mut runners: Vec<Box<dyn Runner>> =
-        vec![Box::new(Cycle::new(MatcherSubject::default(), point, point.depth))];
+    let mut runners: Vec<Box<dyn Runner>> = vec![
+        Box::new(Cycle::new(EngineSubject::default(), point, point.depth)),
+        Box::new(Cycle::new(MatcherSubject::default(), point, point.depth)),
+    ];
     if point.depth <= VECTOR_DEPTH_MAX {
         runners.push(Box::new(Cycle::new(Vectors::default(), point, point.depth)));
     }
@@ -106,7 +110,9 @@ fn point_runners(point: Point, ucx: bool) -> Vec<Box<dyn Runner>> {
 
 fn script_runners(script: &Script, ucx: bool) -> Vec<Box<dyn Runner>> {
     let mut runners: Vec<Box<dyn Runner>> = vec![
+        Box::new(Play::new(EngineSubject::default(), script)),
         Box::new(Play::new(MatcherSubject::default(), script)),
+        Box::new(Play::new(NaiveSubject::default(), script)),
         Box::new(Play::new(Vectors::default(), script)),
     ];
     let folded = script.with_sources_in_tags();

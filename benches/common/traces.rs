@@ -7,9 +7,9 @@ use tagmatch::traces::{Event, Trace};
 
 use super::script::{Script, Step};
 
-/// All of them, by name.
-pub(crate) fn bundled() -> Vec<Script> {
-    let traces = tagmatch::traces::bundled().iter();
+/// Those whose file's name is wanted, by name.
+pub(crate) fn bundled(wanted: impl Fn(&str) -> bool) -> Vec<Script> {
+    let traces = tagmatch::traces::bundled().iter().filter(|bundled| wanted(bundled.name));
     traces.map(|bundled| script(&bundled.read().expect("a bundled trace is well formed"))).collect()
 }
 

@@ -3,8 +3,9 @@
 //! A path is a loop that is warmed up first: lists, tables and pools have their size when counting starts.
 
 use crate::common::cycle::Cycle;
+use crate::common::engine::{EngineSubject, OffloadedSubject};
 use crate::common::script::{Script, Stage};
-use crate::common::subject::{MatcherSubject, Subject, Vectors};
+use crate::common::subject::{MatcherSubject, NaiveSubject, Subject, Vectors};
 use crate::common::traces;
 use crate::common::workload::{Masks, Order, Point, Scenario};
 use crate::peer_ucx::Ucx;
@@ -45,9 +46,11 @@ pub(crate) fn all(ucx: bool) -> Vec<Path> {
         }
     }
     let mut scripts = vec![Script::realistic_mix(2_000, false, 1)];
-    scripts.extend(traces::bundled().into_iter().filter(|script| traces::is_shallow(&script.name)));
+    scripts.extend(traces::bundled(traces::is_shallow));
     for script in scripts {
         paths.push(of_script("matcher", MatcherSubject::default, script.clone()));
+        paths.push(of_script("naive", NaiveSubject::default, script.clone()));
+        paths.push(of_script("engine", EngineSubject::default, script.clone()));
         paths.push(of_script("vectors", Vectors::default, script.clone()));
         if let (true, Some(folded)) = (ucx, script.with_sources_in_tags()) {
             paths.push(of_script("ucx", open_ucx, folded));
@@ -57,10 +60,19 @@ pub(crate) fn all(ucx: bool) -> Vec<Path> {
     paths
 }
 
-/// The engine's paths, from post to completion read: `engine/software/…` and `engine/offloaded/…` (of the
-/// latter without the device's own instructions). Budgets for them are in record/instructions.json.
+/// The engine, from post to completion read: in software, and offloaded with a device that costs next to
+/// nothing (some 30 instructions of a pair are its own). Budgets for them are in record/instructions.json.
 fn engine() -> Vec<Path> {
-    Vec::new()
+    let point = |scenario, depth| Point { scenario, depth, order: Order::Forward, masks: Masks::Full };
+    let mut paths = Vec::new();
+    for depth in [1, 16, 1024] {
+        paths.push(of_point("engine", EngineSubject::default, point(Scenario::Posted, depth)));
+        paths.push(of_point("engine", EngineSubject::default, point(Scenario::Unexpected, depth)));
+    }
+    for depth in [1, 16, 256] {
+        paths.push(of_point("offloaded", OffloadedSubject::default, point(Scenario::Posted, depth)));
+    }
+    paths
 }
 
 fn points() -> Vec<Point> {
