@@ -12,11 +12,9 @@ mod software;
 pub mod synthetic;
 #[cfg(test)]
 mod tests;
-mod vectors;
 
 pub use offload::{Offload, Schedule, Settings};
 pub use software::{Lists, Software};
-pub use vectors::Vectors;
 
 use crate::matching::{Envelope, Pattern};
 use crate::traces::{Event, MessageNumber, Outcome, PeekNumber, ReceiveNumber, Step, Trace};
@@ -75,6 +73,12 @@ pub trait Target {
     /// # Errors
     /// The target is broken.
     fn cancel(&mut self, receive: ReceiveNumber) -> Result<bool, Fault>;
+
+    /// Forget everything, and be ready for another trace. Memory is kept, so that what follows runs warm.
+    ///
+    /// # Errors
+    /// The target is broken.
+    fn reset(&mut self) -> Result<(), Fault>;
 
     /// Nothing more comes: the target finishes what is under way.
     ///

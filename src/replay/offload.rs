@@ -229,6 +229,9 @@ impl Offload {
                     "message {message} was decided for receive {decided}, and came in receive {receive}"
                 )));
             }
+            if let End::Received(message) = completion.end {
+                self.book.decided.entry(message.app_ctx).or_insert(receive);
+            }
         }
         match self.engine.poll_fault() {
             Some(fault) => Err(Fault::new(fault)),
@@ -424,6 +427,12 @@ impl Target for Offload {
         Ok(cancelled)
     }
 
+    fn reset(&mut self) -> Result<(), Fault> {
+        let counts = Counts { receives: self.ids.len(), messages: 0, peeks: self.claims.len() };
+        *self = Self::new(self.settings, counts)?;
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<(), Fault> {
         self.run_all()?;
         let received = self.ended.iter().filter(|ended| matches!(ended, Ended::Received(_))).count();
@@ -487,21 +496,9 @@ impl Offload {
         }
     }
 
+    /// The receive that was decided, by the host or by a device.
     fn outcome(&self, number: MessageNumber) -> Option<u32> {
-        let early = self.book.decided.get(&number.0).copied();
-        early.or_else(|| {
-            // Matched by a device and completed already.
-            let is_it = |ended: &Ended| *ended == Ended::Received(number.0);
-            if self.is_random() { None } else { self.book.completed(&self.ended, is_it) }
-        })
-    }
-}
-
-impl Book {
-    /// The latest receive that ended so. In a prompt replay it is near the end.
-    #[expect(clippy::unused_self, reason = "it belongs to the book's questions")]
-    fn completed(&self, ended: &[Ended], is_it: impl Fn(&Ended) -> bool) -> Option<u32> {
-        ended.iter().rposition(is_it).and_then(|at| u32::try_from(at).ok())
+        self.book.decided.get(&number.0).copied()
     }
 }
 

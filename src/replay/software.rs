@@ -2,7 +2,7 @@
 
 use super::{Fault, Target};
 use crate::ids::{MessageId, ReceiveId};
-use crate::matching::{Arrived, Envelope, Pattern, Posted};
+use crate::matching::{Arrived, Envelope, Matcher, Naive, Pattern, Posted, Stay};
 use crate::traces::{Counts, MessageNumber, PeekNumber, ReceiveNumber};
 
 /// The posted and the unexpected list: what a software matcher does, with the trace's numbers as values.
@@ -17,7 +17,50 @@ pub trait Lists {
     fn remove_message(&mut self, message: MessageId) -> bool;
     /// Take a receive off the posted list. False: it is not there.
     fn remove_receive(&mut self, receive: ReceiveId) -> bool;
+    /// Take everything off both lists.
+    fn clear(&mut self);
 }
+
+macro_rules! lists {
+    ($($lists:ident),*) => {
+        $(impl Lists for $lists<ReceiveNumber, MessageNumber> {
+            #[inline]
+            fn post(&mut self, pattern: &Pattern, receive: ReceiveNumber) -> Posted<MessageNumber> {
+                self.post(*pattern, Stay::Once, receive)
+            }
+
+            #[inline]
+            fn arrive(&mut self, envelope: &Envelope, message: MessageNumber) -> Arrived<ReceiveNumber> {
+                self.arrive(*envelope, message)
+            }
+
+            #[inline]
+            fn peek(&mut self, pattern: &Pattern) -> Option<(MessageId, MessageNumber)> {
+                let id = self.first_unexpected(pattern)?;
+                self.unexpected(id).map(|(_, message)| (id, *message))
+            }
+
+            fn remove_message(&mut self, message: MessageId) -> bool {
+                self.take_unexpected(message).is_some()
+            }
+
+            fn remove_receive(&mut self, receive: ReceiveId) -> bool {
+                self.take_posted(receive).is_some()
+            }
+
+            fn clear(&mut self) {
+                for receive in self.posted_ids() {
+                    self.take_posted(receive);
+                }
+                for message in self.unexpected_ids() {
+                    self.take_unexpected(message);
+                }
+            }
+        })*
+    };
+}
+
+lists!(Naive, Matcher);
 
 /// A [`Target`] over lists in software. It adds what the lists do not keep: the names of posted receives and the
 /// messages that peeks bound.
@@ -103,6 +146,13 @@ impl<L: Lists> Target for Software<L> {
     fn cancel(&mut self, receive: ReceiveNumber) -> Result<bool, Fault> {
         let id = self.receives.get_mut(receive.0 as usize).and_then(Option::take);
         Ok(id.is_some_and(|id| self.lists.remove_receive(id)))
+    }
+
+    fn reset(&mut self) -> Result<(), Fault> {
+        self.lists.clear();
+        self.receives.fill(None);
+        self.bound.fill(None);
+        Ok(())
     }
 }
 

@@ -67,7 +67,8 @@ impl Mix {
         for round in 0..rounds {
             made.round(round);
         }
-        Trace { name: self.name(), header: Header::default(), steps: made.steps }
+        let header = Header::made_up(&[("app", "made up"), ("mpi", "none, tags as in ofi_tag_full")]);
+        Trace { name: self.name(), header, steps: made.steps }
     }
 }
 
@@ -103,7 +104,7 @@ impl Made {
     }
 
     fn post(&mut self, round: u32, number: u32) {
-        let Envelope { tag, source } = envelope(round, number);
+        let Envelope { tag, source } = self.envelope(round, number);
         let source = Source::Peer(source);
         let (ignore, source) = match (self.mix.masks, number % 4) {
             (Masks::Full, _) => (0, source),
@@ -124,19 +125,21 @@ impl Made {
     fn arrive(&mut self, round: u32, number: u32) {
         let message = MessageNumber(self.messages);
         self.messages += 1;
-        self.push(Event::Arrive { message, envelope: envelope(round, number), length: 8 });
+        self.push(Event::Arrive { message, envelope: self.envelope(round, number), length: 8 });
+    }
+
+    /// The message that a number stands for: senders in turn, a communicator in the high bits. Each of the four
+    /// kinds has its own communicator, so that as many messages as receives fit and the lists are empty between rounds.
+    fn envelope(&self, round: u32, number: u32) -> Envelope {
+        let kind = if self.mix.masks == Masks::Four { number % 4 } else { 0 };
+        let communicator = u64::from(round % 4 * 4 + kind) << 34;
+        Envelope { tag: Tag(communicator | u64::from(number / SENDERS)), source: PeerId(number % SENDERS) }
     }
 
     fn push(&mut self, event: Event) {
         let line = self.steps.len() as u64 + 1;
         self.steps.push(Step { line, event, expected: Outcome::Queued });
     }
-}
-
-/// The message that a number stands for: senders in turn, a communicator in the high bits.
-fn envelope(round: u32, number: u32) -> Envelope {
-    let communicator = u64::from(round % 4) << 34;
-    Envelope { tag: Tag(communicator | u64::from(number / SENDERS)), source: PeerId(number % SENDERS) }
 }
 
 /// A small generator (splitmix64): the same seed gives the same numbers on every machine.

@@ -26,6 +26,13 @@ pub enum Order {
 }
 
 impl Header {
+    /// Headers of a trace that was made up and not read. They are not checked against anything.
+    #[must_use]
+    pub fn made_up(items: &[(&str, &str)]) -> Self {
+        let items = items.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Self { items, ..Self::default() }
+    }
+
     /// The value of a header.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {

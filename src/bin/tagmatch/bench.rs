@@ -5,12 +5,15 @@
 
 use crate::build::{BUILD, Build};
 use crate::measure::{self, Counter};
+use crate::offload;
 use crate::output::{complain, progress, write, write_json};
 use crate::table::{Table, nanoseconds, or_dash};
 use crate::{BenchArguments, End};
 use serde::Serialize;
+use tagmatch::matching::{Config, Matcher, Naive};
 use tagmatch::replay::synthetic::{List, Masks, Mix, Order};
-use tagmatch::replay::{self, Software, Target, Vectors};
+use tagmatch::replay::{self, Software, Target};
+use tagmatch::traces::layout::{self, Layout};
 use tagmatch::traces::{Bundled, Trace, bundled};
 
 /// All that was measured, as it goes out as JSON.
@@ -40,6 +43,8 @@ struct Measured {
     is_model: bool,
     ns_per_event: f64,
     instructions_per_event: Option<f64>,
+    /// Matches made by the device, of all matches: 0 to 1.
+    share_in_hardware: Option<f64>,
 }
 
 /// What is measured.
@@ -70,7 +75,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> End {
     let bar = progress(subjects.len());
     for subject in &subjects {
         bar.set_message(subject.name());
-        match subject.measure(arguments.seed, &mut counter) {
+        match subject.measure(arguments.tags, arguments.seed, &mut counter) {
             Ok(row) => bench.rows.push(row),
             Err(what) => {
                 bar.finish_and_clear();
@@ -92,44 +97,81 @@ impl Subject {
         }
     }
 
-    fn measure(&self, seed: u64, counter: &mut Counter) -> Result<Row, String> {
+    fn measure(&self, tags: u32, seed: u64, counter: &mut Counter) -> Result<Row, String> {
         let (trace, kind) = match self {
             Self::Recorded(bundled) => (bundled.read().map_err(|error| error.to_string())?, "recorded"),
             Self::MadeUp(mix) => {
                 let mut trace = mix.trace(EVENTS_MIN, seed);
-                let mut oracle = Software::new(Vectors::default(), trace.counts());
+                let mut oracle = Software::new(Naive::new(), trace.counts());
                 replay::record(&mut trace, &mut oracle).map_err(|fault| fault.to_string())?;
                 (trace, "made up")
             }
         };
         let mut row = Row { name: self.name(), kind, events: trace.steps.len(), results: Vec::new() };
-        row.over("naive", &trace, counter, || Software::new(Vectors::default(), trace.counts()))?;
+        let config = Config { hash_seed: seed, ..Config::default() };
+        row.over("naive", &trace, counter, Software::new(Naive::new(), trace.counts()))?;
+        row.over("matcher", &trace, counter, Software::new(Matcher::new(config), trace.counts()))?;
+        let by_tag = layout::apply(Layout::SourceInTag, trace).map_err(|error| error.to_string())?;
+        row.offloaded("engine, no tags", &by_tag, offload::Settings { tags: 0, seed }, counter)?;
+        row.offloaded("offload", &by_tag, offload::Settings { tags, seed }, counter)?;
         Ok(row)
     }
 }
 
 impl Row {
     /// Measure one matcher, once its results are found right.
-    fn over<T: Target>(
+    fn over(
         &mut self,
         matcher: &'static str,
         trace: &Trace,
         counter: &mut Counter,
-        mut make: impl FnMut() -> T,
+        mut target: impl Target,
     ) -> Result<(), String> {
-        let report = replay::run(trace, &mut make());
+        let report = replay::run(trace, &mut target);
         if let Some(first) = report.first.first() {
             return Err(format!("{matcher}: {first}; nothing is measured that is not right"));
         }
-        let cost = measure::cost(trace, counter, make).map_err(|fault| format!("{matcher}: {fault}"))?;
+        let cost =
+            measure::cost(trace, counter, &mut target).map_err(|fault| format!("{matcher}: {fault}"))?;
         self.results.push(Measured {
             matcher,
             is_model: false,
             ns_per_event: cost.nanoseconds,
             instructions_per_event: cost.instructions,
+            share_in_hardware: None,
         });
         Ok(())
     }
+
+    /// Measure the engine over the soft TM-SRQ, with the source in the tag, so that directed receives can go down.
+    fn offloaded(
+        &mut self,
+        matcher: &'static str,
+        trace: &Trace,
+        settings: offload::Settings,
+        counter: &mut Counter,
+    ) -> Result<(), String> {
+        let offloaded =
+            offload::replay(trace, settings, counter).map_err(|fault| format!("{matcher}: {fault}"))?;
+        let (Some(nanoseconds), None) = (offloaded.ns_per_event, offloaded.first.first()) else {
+            let first = offloaded.first.first().map_or("nothing measured", String::as_str);
+            return Err(format!("{matcher}: {first}; nothing is measured that is not right"));
+        };
+        self.results.push(Measured {
+            matcher,
+            is_model: true,
+            ns_per_event: nanoseconds,
+            instructions_per_event: offloaded.instructions_per_event,
+            share_in_hardware: Some(share(offloaded.matches_in_hardware, offloaded.matches)),
+        });
+        Ok(())
+    }
+}
+
+/// 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "counts of one replay are far below 2^53")]
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
 /// The made-up mixes: both lists, shallow to deep, every order, every kind of mask.
@@ -161,6 +203,7 @@ fn text(bench: &Bench) -> String {
             headings.push(format!("{matcher} instructions"));
         }
     }
+    headings.push("in hardware".to_owned());
     let mut table = Table::new(headings);
     for row in &bench.rows {
         let mut cells = vec![row.name.clone(), row.events.to_string()];
@@ -174,10 +217,17 @@ fn text(bench: &Bench) -> String {
                 ));
             }
         }
+        let share = row.results.iter().rev().find_map(|measured| measured.share_in_hardware);
+        cells.push(or_dash(share, |share| format!("{:.1} %", share * 100.0)));
         table.row(cells);
     }
     let mut text = table.text();
-    text += "\nPer event, medians of this run: compare columns, not runs. Software alone; no card was measured.\n";
+    text += &format!(
+        "\nPer event, medians of this run: compare columns, not runs. No card was measured: \"engine\" and \"offload\" \
+         are the {},\nwith the source in the tag; what the model does is in their time, and a card would do it \
+         beside the host.\n",
+        offload::LABEL
+    );
     if !bench.instructions_counted {
         text += "Instructions: this machine lets no process count them (perf_event_open refused).\n";
     }

@@ -4,6 +4,7 @@ use crate::build::{BUILD, Build};
 use crate::output;
 use crate::{End, InfoArguments};
 use serde::Serialize;
+use tagmatch::device::soft::SoftConfig;
 
 #[derive(Debug, Serialize)]
 struct Info {
@@ -40,10 +41,24 @@ fn info() -> Info {
             .filter_map(|(name, is_on)| is_on.then_some(name))
             .collect(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        devices: Vec::new(),
-        absent: vec![
-            "soft TM-SRQ: this build does not join it to the command line",
-            "no verbs device: this build has no verbs backend",
+        devices: vec![soft()],
+        absent: vec!["no verbs device: this build has no verbs backend"],
+    }
+}
+
+/// The soft TM-SRQ as `replay` sets it up unless told otherwise.
+fn soft() -> Device {
+    let config = SoftConfig::matching(TAGS);
+    Device {
+        name: "soft TM-SRQ",
+        is_model: true,
+        limits: vec![
+            ("tags (--tags, at most 32767)", config.tags.into()),
+            ("list operations outstanding", config.operations.into()),
+            ("completions", config.completions.into()),
+            ("buffers for unexpected messages", config.unexpected_buffers.into()),
+            ("eager limit, bytes", config.eager_limit),
+            ("longest tagged buffer, bytes", config.buffer_length_max),
         ],
     }
 }
@@ -70,3 +85,6 @@ fn text(info: &Info) -> String {
     }
     text
 }
+
+/// The default of `--tags`.
+const TAGS: u32 = 1024;

@@ -46,10 +46,10 @@ struct ReplayArguments {
     /// traces that are in this program.
     paths: Vec<PathBuf>,
     /// The device that posted receives are offloaded to.
-    #[arg(long, value_enum, default_value_t = Device::None)]
+    #[arg(long, value_enum, default_value_t = Device::Soft)]
     device: Device,
     /// How many entries the device's matching list has.
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65535))]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=32_767))]
     tags: u32,
     /// Seed of everything that is left to chance: hashing, and when the device does what.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -70,6 +70,9 @@ struct BenchArguments {
     /// Print one JSON document instead of a table.
     #[arg(long)]
     json: bool,
+    /// How many entries the matching list of the device has that software is compared with.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=32_767))]
+    tags: u32,
     /// Only those whose name contains this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,

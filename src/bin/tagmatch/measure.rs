@@ -15,21 +15,17 @@ pub(crate) struct Cost {
     pub(crate) instructions: Option<f64>,
 }
 
-/// Replay a trace over fresh targets, several times, and take the median. What the target needs to be made is not
-/// counted.
-pub(crate) fn cost<T: Target>(
-    trace: &Trace,
-    counter: &mut Counter,
-    mut make: impl FnMut() -> T,
-) -> Result<Cost, Fault> {
+/// Replay a trace over one target, several times, and take the median. The target is warm: it has replayed the trace
+/// before, and forgets it between two times, which is not counted.
+pub(crate) fn cost(trace: &Trace, counter: &mut Counter, target: &mut impl Target) -> Result<Cost, Fault> {
     let mut times = Vec::with_capacity(REPEATS_MAX);
     let mut instructions = None;
     let begin = Instant::now();
     while times.len() < REPEATS_MAX && (times.len() < REPEATS_MIN || begin.elapsed() < LONG_ENOUGH) {
-        let mut target = make();
+        target.reset()?;
         counter.start();
         let start = Instant::now();
-        let sum = replay::run_unchecked(trace, &mut target)?;
+        let sum = replay::run_unchecked(trace, target)?;
         let time = start.elapsed();
         let counted = counter.stop();
         std::hint::black_box(sum);

@@ -8,7 +8,8 @@ use crate::output::{complain, progress, write, write_json};
 use crate::table::{Table, nanoseconds, or_dash};
 use crate::{Device, End, ReplayArguments};
 use serde::Serialize;
-use tagmatch::replay::{self, Report, Software, Target, Vectors};
+use tagmatch::matching::{Config, Matcher, Naive};
+use tagmatch::replay::{self, Report, Software, Target};
 use tagmatch::traces::Trace;
 use tagmatch::traces::layout::Layout;
 
@@ -39,6 +40,8 @@ struct Row {
     unexpected_max: usize,
     software: Vec<Matched>,
     offload: Option<Offloaded>,
+    /// Why the offload could not be tried at all.
+    fault: Option<String>,
 }
 
 /// One trace over one software matcher.
@@ -53,12 +56,6 @@ struct Matched {
 
 /// Replay, and print what came of it.
 pub(crate) fn run(arguments: &ReplayArguments) -> End {
-    if arguments.device == Device::Soft && !offload::is_available() {
-        complain(
-            "--device soft: this build does not join the soft TM-SRQ to the command line; use --device none",
-        );
-        return End::Unusable;
-    }
     let inputs = match inputs(&arguments.paths) {
         Ok(inputs) => inputs,
         Err(what) => {
@@ -127,14 +124,23 @@ fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter)
         unexpected_max: depths.unexpected_max,
         software: Vec::new(),
         offload: None,
+        fault: None,
     };
-    row.over("naive", trace, counter, || Software::new(Vectors::default(), trace.counts()));
+    let config = Config { hash_seed: arguments.seed, ..Config::default() };
+    row.over("naive", trace, counter, Software::new(Naive::new(), trace.counts()));
+    row.over("matcher", trace, counter, Software::new(Matcher::new(config), trace.counts()));
     if arguments.device == Device::Soft {
         let settings = offload::Settings { tags: arguments.tags, seed: arguments.seed };
-        if let Some(offloaded) = offload::replay(trace, settings, counter) {
-            row.checked += events;
-            row.disagreements += offloaded.disagreements;
-            row.offload = Some(offloaded);
+        match offload::replay(trace, settings, counter) {
+            Ok(offloaded) => {
+                row.checked += offloaded.checked;
+                row.disagreements += offloaded.disagreements;
+                row.offload = Some(offloaded);
+            }
+            Err(fault) => {
+                row.disagreements += 1;
+                row.fault = Some(fault.to_string());
+            }
         }
     }
     row
@@ -142,15 +148,9 @@ fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter)
 
 impl Row {
     /// Replay over one software matcher: checked, then measured.
-    fn over<T: Target>(
-        &mut self,
-        matcher: &'static str,
-        trace: &Trace,
-        counter: &mut Counter,
-        mut make: impl FnMut() -> T,
-    ) {
-        let report = replay::run(trace, &mut make());
-        let cost = measure::cost(trace, counter, make).ok();
+    fn over(&mut self, matcher: &'static str, trace: &Trace, counter: &mut Counter, mut target: impl Target) {
+        let report = replay::run(trace, &mut target);
+        let cost = measure::cost(trace, counter, &mut target).ok();
         self.checked += report.checked;
         self.disagreements += report.disagreements + u64::from(report.fault.is_some());
         self.software.push(Matched {
@@ -218,10 +218,13 @@ fn text(replayed: &Replayed) -> String {
         text += &format!(", {} inputs unusable", replayed.unusable.len());
     }
     text += &format!(
-        "\nns: median nanoseconds per event in this run{}; device {}, layout {}\n",
+        "\nns: median nanoseconds per event in this run{}; layout {}; offload: {}\n",
         if replayed.build.debug { " (not optimised: they mean little)" } else { "" },
-        replayed.device,
-        replayed.layout
+        replayed.layout,
+        match replayed.tags {
+            Some(tags) => format!("{}, {tags} tags", offload::LABEL),
+            None => "none".into(),
+        }
     );
     text
 }
@@ -231,14 +234,15 @@ fn reasons(replayed: &Replayed) -> String {
     let offloads = || replayed.traces.iter().filter_map(|row| Some((row, row.offload.as_ref()?)));
     let mut names: Vec<&str> = Vec::new();
     for reason in offloads().flat_map(|(_, offload)| &offload.reasons) {
-        if reason.receives > 0 && !names.contains(&reason.reason.as_str()) {
-            names.push(&reason.reason);
+        if !names.contains(&reason.reason) {
+            names.push(reason.reason);
         }
     }
     if names.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(std::iter::once("receives not in hardware").chain(names.iter().copied()));
+    let mut table =
+        Table::new(std::iter::once("receives that the device did not match").chain(names.iter().copied()));
     for (row, offload) in offloads() {
         let mut cells = vec![row.trace.clone()];
         cells.extend(names.iter().map(|name| {
@@ -247,7 +251,12 @@ fn reasons(replayed: &Replayed) -> String {
         }));
         table.row(cells);
     }
-    table.text() + "\n"
+    let mut text = table.text() + "\n";
+    if replayed.layout == "recorded" && names.contains(&"directed") {
+        text +=
+            "directed: the recorded tags do not carry the source; with --layout source-in-tag they do.\n\n";
+    }
+    text
 }
 
 /// The first disagreements of each trace.
@@ -259,7 +268,7 @@ fn complaints(replayed: &Replayed) -> String {
                 text += &format!("{}, {}: {what}\n", row.trace, matched.matcher);
             }
         }
-        for what in row.offload.iter().flat_map(|offload| &offload.first) {
+        for what in row.offload.iter().flat_map(|offload| &offload.first).chain(&row.fault) {
             text += &format!("{}, offload: {what}\n", row.trace);
         }
     }

@@ -3,7 +3,8 @@
 use crate::End;
 use crate::output::{complain, write};
 use std::path::{Path, PathBuf};
-use tagmatch::replay::{self, Software, Vectors};
+use tagmatch::matching::Naive;
+use tagmatch::replay::{self, Software};
 use tagmatch::traces::{Steps, Trace};
 
 /// Check files, one after the other.
@@ -27,7 +28,7 @@ fn check_one(file: &Path) -> Result<(String, End), String> {
     let steps = Steps::open(file).map_err(|error| error.to_string())?;
     let encoding = steps.encoding();
     let trace = Trace::from_steps(shown.to_string(), steps).map_err(|error| error.to_string())?;
-    let report = replay::run(&trace, &mut Software::new(Vectors::default(), trace.counts()));
+    let report = replay::run(&trace, &mut Software::new(Naive::new(), trace.counts()));
     if report.is_exact() {
         let what = trace.header.value("app").unwrap_or("no app named");
         let events = report.events;

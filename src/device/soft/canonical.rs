@@ -8,9 +8,9 @@ use std::hash::{Hash, Hasher};
 
 use super::completion::CqeOperation;
 use super::device::{Output, PendingRead, ReadTarget, Serial, SoftDevice, TagMatching};
-use super::driver::ListOperation;
 use super::memory::Memory;
 use super::peers::{Into, Peer};
+use super::request::ListOperation;
 use crate::seam::{Data, DataTarget, Event, Operation};
 
 impl<M: Memory> SoftDevice<M> {

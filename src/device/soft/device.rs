@@ -13,12 +13,13 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::completion::Cqe;
-use super::driver::{Attributes, Driver, Errno, Limits};
+use super::driver::Driver;
 use super::held::HeldMessages;
 use super::list::MatchingList;
 use super::memory::{Memory, NoMemory};
 use super::message::{Observation, SoftMessage};
 use super::peers::Peers;
+use super::request::{Attributes, Errno, Limits};
 use super::switches::{OtherPort, RoCe, Switches};
 use crate::device::Device;
 use crate::ids::{DeviceId, MessageToken, PeerId, TagHandle, TransferId};

@@ -63,13 +63,11 @@ impl<M: Memory> SoftDevice<M> {
 
     /// A5: an error completion without an entry, on a QP that is dead.
     pub(crate) fn fail_length(&mut self, id: PeerId) {
-        let peer = self.peers.entry(id);
-        peer.lost = true;
-        peer.queue.clear();
         let receive = self.matching.as_ref().and_then(|matching| matching.driver.receives.next());
         let operation = CqeOperation::Error { status: status::LOCAL_LENGTH_ERROR, vendor_error: 0 };
         let receive = receive.unwrap_or_default();
         self.complete(Output::plain(Cqe { operation, source: id, receive, ..Cqe::EMPTY }));
+        self.fail_path(id);
     }
 
     fn lose_message(&mut self, peer: PeerId, receiving: Receiving) {

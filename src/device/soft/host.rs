@@ -4,10 +4,10 @@
 
 use super::completion::{Completion, Cqe, Opcode, status};
 use super::device::{Named, Output, PendingRead, ReadTarget, SoftDevice, Stage};
-use super::driver::{AddRequest, Errno, Refusal, Request, RequestOperation};
 use super::held::{Fate, Held, Payload, Telling};
 use super::memory::Memory;
 use super::message::{Observation, SoftMessage};
+use super::request::{AddRequest, Errno, Refusal, Request, RequestOperation};
 use super::steps::no_memory;
 use crate::ids::{MessageToken, PeerId, TagHandle};
 use crate::seam::{

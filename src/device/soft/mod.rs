@@ -4,7 +4,7 @@
 //! each usable without those behind it:
 //!
 //! * [`list`] - the matching list with its activation and counters (11.2)
-//! * [`driver`] - `ibv_post_srq_ops` and the polling of completions (5, 6, 8, 9, 11.5)
+//! * [`driver`] - `ibv_post_srq_ops` and the polling of completions (5, 6, 8, 9, 11.5), spoken to by [`request`]
 //! * [`SoftDevice`] - both, with senders, flows and a completion queue, as a [`Device`](super::Device)
 //!
 //! Points where the contract is doubtful are [`switches`]. In step mode the device does one thing at a time,
@@ -22,6 +22,7 @@ mod memory;
 mod message;
 mod peers;
 mod receive_queue;
+pub mod request;
 mod steps;
 pub mod switches;
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use super::completion::{Cqe, CqeOperation, TmInfo, status};
 use super::device::{Output, PendingRead, ReadTarget, Serial, SoftDevice, TagMatching};
-use super::driver::ListOperation;
 use super::held::{Fate, Held, Payload, Telling};
 use super::list::{Entry, Reporter};
 use super::memory::Memory;
 use super::message::{Acceptance, Kind, Observation, SoftMessage};
 use super::peers::{Into, Peer, Receiving};
 use super::receive_queue::ReceiveQueue;
+use super::request::ListOperation;
 use super::switches::{
     CompletionOrder, ConsumedLength, CountAt, CountOrder, EmptyRendezvous, ExpectedOrder, FewBuffers,
     FinOrder, HandBack, ImmediateOn, Malformed, NoOffload, ReadFailure, TooLong,

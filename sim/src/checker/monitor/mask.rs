@@ -40,6 +40,14 @@ impl Mask {
 
     /// Makes room for a new slot: those from `slot` on are now one higher.
     pub(super) fn open(&mut self, slot: usize) {
+        if self.is_empty() {
+            return;
+        }
+        if self.high.is_empty() && self.low >> 63 == 0 && slot < 64 {
+            let below = (1 << slot) - 1;
+            self.low = (self.low & below) | ((self.low & !below) << 1);
+            return;
+        }
         let top = self.high.last().map_or(self.low, |word| *word) >> 63 == 1;
         if top {
             self.high.push(0);
@@ -56,6 +64,13 @@ impl Mask {
 
     /// Takes a slot away: those above it are now one lower.
     pub(super) fn close(&mut self, slot: usize) {
+        if self.high.is_empty() {
+            if slot < 64 {
+                let below = (1 << slot) - 1;
+                self.low = (self.low & below) | ((self.low >> 1) & !below);
+            }
+            return;
+        }
         let first = slot / 64;
         for index in first..=self.high.len() {
             let keep = if index == first { (1 << (slot % 64)) - 1 } else { 0 };

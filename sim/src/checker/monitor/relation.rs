@@ -110,10 +110,15 @@ impl Monitor {
 
     /// Forgets whatever cannot matter any more.
     pub(super) fn forget(&mut self) {
+        let mut owed = Mask::default();
+        for receive in self.receives.iter().filter(|receive| !receive.owed.is_empty()) {
+            owed.union(&receive.owed);
+        }
+        // From the last on: the slots below stay what they are.
         for slot in (0..self.operations.len()).rev() {
             let operation = &self.operations[slot];
             let is_over = matches!(operation.stage, Stage::Ended | Stage::Again);
-            if is_over && !self.receives.iter().any(|receive| receive.owed.contains(slot)) {
+            if is_over && !owed.contains(slot) {
                 if operation.stage == Stage::Again {
                     self.operations[slot].stage = Stage::Pending;
                 } else {

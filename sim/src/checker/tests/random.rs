@@ -1,7 +1,7 @@
 //! The checkers against the definition tried out, on random histories, good and spoilt.
 
 use super::brute;
-use super::world::{Random, Size, World, spoil, swap_outcomes};
+use super::world::{Random, Size, World, lose_peer, spoil, swap_outcomes};
 use crate::checker::{Monitor, Observation, Options, Violation, monitor, order, parse, print};
 
 const TINY: Size = Size { steps: 16, peers: 2, tags: 4, pending_max: 4, cancels: true, in_order: false };
@@ -82,6 +82,29 @@ fn two_outcomes_that_change_places_are_caught_unless_some_order_explains_them() 
         caught += u32::from(is_caught);
     }
     assert!(changed > 2_500 && caught * 100 > changed * 90, "{caught} of {changed}");
+}
+
+#[test]
+fn runs_that_lose_a_peer_are_judged_as_by_trying_all_placements() {
+    let (mut changed, mut wrong) = (0, 0);
+    for seed in 0..10_000_u64 {
+        let mut random = Random(seed ^ 0x1057_5eed);
+        let mut history = World::run(&mut random, Size { in_order: true, ..size(seed) });
+        if !lose_peer(&mut random, &mut history) {
+            continue;
+        }
+        changed += 1;
+        let monitor = monitor::check(&history, Options::default());
+        let order = by_order(&history, Options::default());
+        let explained = brute::is_explained(&history, Options::default());
+        assert!(
+            monitor.is_ok() == explained && order.is_ok() == explained,
+            "seed {seed}: explained {explained}, monitor {monitor:?}, order {order:?}\n{}",
+            print(&history)
+        );
+        wrong += u32::from(!explained);
+    }
+    assert!(changed > 2_000 && (changed / 10..changed).contains(&wrong), "{wrong} of {changed}");
 }
 
 #[test]

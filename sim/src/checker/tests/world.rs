@@ -348,6 +348,27 @@ pub(super) fn spoil(random: &mut Random, history: &mut [Observation]) {
     }
 }
 
+/// A peer is lost at some time, and what it had under way then is never decided. Whether there was any.
+pub(super) fn lose_peer(random: &mut Random, history: &mut Vec<Observation>) -> bool {
+    let at = random.below(history.len());
+    let peer = PeerId(0);
+    let its: Vec<MessageName> = history[..at]
+        .iter()
+        .filter_map(|it| match it {
+            Observation::Accepted { message, envelope, .. } if envelope.source == peer => Some(*message),
+            _ => None,
+        })
+        .collect();
+    let rest = history.split_off(at);
+    history.push(Observation::PeerLost { peer });
+    let before = rest.len();
+    history.extend(rest.into_iter().filter(|it| match it {
+        Observation::Decided { message, .. } => !its.contains(message),
+        _ => true,
+    }));
+    history.len() < at + 1 + before
+}
+
 fn change(observation: &mut Observation, other: Option<ReceiveName>, message: Option<MessageName>) -> bool {
     match observation {
         Observation::Decided { receive, .. } => *receive = other,

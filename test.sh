@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change goes in: formatting, lints, all tests, documentation, licences.
+# Needs Rust with rustfmt and clippy, and a C linker (gcc). Valgrind, where there is any, also counts instructions.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+step() {
+    printf '\n== %s\n' "$*"
+}
+
+need() {
+    if ! "$@" --version >/dev/null 2>&1; then
+        printf 'test.sh: "%s" cannot be run: %s\n' "$*" "$hint" >&2
+        exit 1
+    fi
+}
+
+hint='install Rust (https://rustup.rs)' need cargo
+hint='rustup component add rustfmt' need cargo fmt
+hint='rustup component add clippy' need cargo clippy
+hint='apt-get install gcc libc6-dev' need cc
+
+step 'formatting'
+cargo fmt --all --check
+
+step 'lints'
+cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+
+step 'what an embedder builds: the library without features'
+RUSTFLAGS='-D warnings' cargo check --locked -p tagmatch --lib --no-default-features --target-dir target/embedded
+
+step 'tests (tidiness and licences among them)'
+cargo test --locked --workspace --no-fail-fast
+
+# One clause of the offload rules is switched off at a time: such a build is for these tests alone.
+if grep -rqs 'feature = "ablation"' sim/src sim/tests; then
+    step 'tests of the model with single clauses switched off'
+    cargo test --locked -p tagmatch-sim --features ablation ablation
+fi
+
+step 'documentation'
+RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+
+step 'all is well'

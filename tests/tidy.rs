@@ -1,0 +1,87 @@
+//! Rules of the repository that no compiler knows: which module may use which, how long files are, what must not
+//! stand in them. Each rule is a function of one file's text, so that it is itself tested on bad samples.
+#![allow(clippy::panic, reason = "helpers of tests are outside test functions")]
+
+#[path = "tidy/arrows.rs"]
+mod arrows;
+mod common;
+#[path = "tidy/rules.rs"]
+mod rules;
+#[path = "tidy/samples.rs"]
+mod samples;
+
+use common::{Text, texts};
+
+/// Apply a rule to every file that it is about, and show all that is wrong at once.
+fn check(is_about: impl Fn(&str) -> bool, rule: impl Fn(&Text) -> Vec<String>) {
+    let texts = texts();
+    let about: Vec<_> = texts.iter().filter(|text| is_about(&text.path)).collect();
+    assert!(!about.is_empty(), "the rule is about no file at all");
+    let wrong: Vec<String> = about
+        .iter()
+        .flat_map(|text| rule(text).into_iter().map(|what| format!("{}: {what}", text.path)))
+        .collect();
+    assert!(wrong.is_empty(), "{}\n{} in all", wrong.join("\n"), wrong.len());
+}
+
+fn is_rust(path: &str) -> bool {
+    path.ends_with(".rs")
+}
+
+#[test]
+fn modules_use_only_what_lies_below_them() {
+    check(|path| path.starts_with("src/") && is_rust(path) && !arrows::is_test(path), arrows::wrong_uses);
+}
+
+#[test]
+fn every_module_has_its_place_in_the_arrows() {
+    check(|path| path.starts_with("src/") && is_rust(path), arrows::unknown_module);
+}
+
+#[test]
+fn files_are_at_most_600_lines() {
+    check(is_rust, rules::too_long);
+}
+
+#[test]
+fn files_say_what_they_are_for() {
+    check(is_rust, rules::no_purpose);
+}
+
+#[test]
+fn no_file_names_a_machine_path_or_a_registry_host() {
+    check(|_| true, rules::machine_paths);
+}
+
+#[test]
+fn unsafe_has_a_safety_comment() {
+    check(is_rust, rules::unsafe_without_comment);
+}
+
+#[test]
+fn unsafe_stays_where_memory_is_shared_with_devices_or_c() {
+    check(|path| path.starts_with("src/") && is_rust(path), rules::unsafe_elsewhere);
+}
+
+#[test]
+fn an_ignored_test_says_why() {
+    check(is_rust, rules::ignored_without_reason);
+}
+
+#[test]
+fn tests_do_not_sleep() {
+    check(is_rust, rules::sleeps);
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let paths: Vec<String> = texts().into_iter().map(|text| text.path).collect();
+    check(|path| path.ends_with(".md"), |text| rules::dead_links(text, &paths));
+}
+
+#[test]
+fn the_glossary_has_each_term_once_in_order_and_names_only_what_there_is() {
+    let sources: String =
+        texts().into_iter().filter(|text| is_rust(&text.path)).map(|text| text.text).collect();
+    check(|path| path == "docs/glossary.md", |text| rules::glossary(text, &sources));
+}

@@ -1,0 +1,168 @@
+//! Rules about single files.
+
+use crate::arrows::without_comments;
+use crate::common::Text;
+
+const LINES_MAX: usize = 600;
+
+/// A file that should be split.
+pub(crate) fn too_long(text: &Text) -> Vec<String> {
+    let lines = text.text.lines().count();
+    if lines > LINES_MAX {
+        vec![format!("{lines} lines; at {LINES_MAX} a file is split")]
+    } else {
+        Vec::new()
+    }
+}
+
+/// A file that does not begin with what it is for.
+pub(crate) fn no_purpose(text: &Text) -> Vec<String> {
+    let first = text.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!"));
+    if first.is_some_and(|line| line.starts_with("//! ")) {
+        Vec::new()
+    } else {
+        vec!["does not begin with what it is for (\"//! ...\")".into()]
+    }
+}
+
+/// Paths of one machine, and hosts that packages come from. Written in pieces, so that this file passes its own rule.
+pub(crate) fn machine_paths(text: &Text) -> Vec<String> {
+    let paths = ["work", "farm", "tmp", "home", "root"].map(|name| format!("/{name}"));
+    let hosts = ["index.crates", "static.crates", "pypi", "deb.debian", "registry.npmjs"]
+        .map(|name| format!("{name}.{}", if name.ends_with("crates") { "io" } else { "org" }));
+    let mut wrong = Vec::new();
+    for (number, line) in text.text.lines().enumerate() {
+        for path in &paths {
+            if line.match_indices(path.as_str()).any(|(place, _)| is_path(line, place, path.len())) {
+                wrong.push(format!("line {}: the machine path {path}", number + 1));
+            }
+        }
+        for host in hosts.iter().filter(|host| line.contains(host.as_str())) {
+            wrong.push(format!("line {}: the registry host {host}", number + 1));
+        }
+    }
+    wrong
+}
+
+/// Whether a whole path begins at this place, and not a part of a longer word or of a relative path.
+fn is_path(line: &str, place: usize, length: usize) -> bool {
+    let before = line[..place].chars().next_back();
+    let after = line[place + length..].chars().next();
+    before.is_none_or(|c| !c.is_alphanumeric() && !"._-/}>)*".contains(c))
+        && after.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-')
+}
+
+/// An unsafe block or implementation without a SAFETY comment right above it or on its line.
+pub(crate) fn unsafe_without_comment(text: &Text) -> Vec<String> {
+    let lines: Vec<&str> = text.text.lines().collect();
+    let mut wrong = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        if !is_unsafe_block(code) || line.contains("SAFETY:") {
+            continue;
+        }
+        // Up through the rest of the statement: comments and attributes, at most one line of code.
+        let above = lines[..number].iter().rev().map(|line| line.trim_start());
+        let comment = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));
+        if !comment.into_iter().any(|line| line.contains("SAFETY:")) {
+            wrong.push(format!("line {}: unsafe without a SAFETY comment above it", number + 1));
+        }
+    }
+    wrong
+}
+
+fn is_unsafe_block(code: &str) -> bool {
+    let words = word("unsafe");
+    ["{", "impl "].iter().any(|next| {
+        code.match_indices(words.as_str()).any(|(place, _)| code[place + words.len()..].starts_with(next))
+            && !code.contains('"')
+    })
+}
+
+/// The word with the space behind it; in this form it does not stand in this file as code.
+fn word(word: &str) -> String {
+    format!("{word} ")
+}
+
+/// Unsafe code outside the modules that share memory with a device, a process or C.
+pub(crate) fn unsafe_elsewhere(text: &Text) -> Vec<String> {
+    let may = ["src/device/verbs/", "src/device/shm/", "src/capi/", "src/capi.rs", "src/provider/"];
+    if may.iter().any(|start| text.path.starts_with(start)) {
+        return Vec::new();
+    }
+    let code = without_comments(&text.text);
+    let wrong = code.lines().enumerate().filter(|(_, line)| {
+        let line = line.split('"').next().unwrap_or_default();
+        is_unsafe_block(line) || line.contains(&word("unsafe fn").replace("fn ", "fn"))
+    });
+    wrong.map(|(number, _)| format!("line {}: unsafe code has no place in this module", number + 1)).collect()
+}
+
+/// A test that is left out without a word.
+pub(crate) fn ignored_without_reason(text: &Text) -> Vec<String> {
+    let bare = format!("#[{}]", "ignore");
+    let lines = text.text.lines().enumerate().filter(|(_, line)| line.trim() == bare);
+    lines.map(|(number, _)| format!("line {}: an ignored test without a reason", number + 1)).collect()
+}
+
+/// Waiting for luck.
+pub(crate) fn sleeps(text: &Text) -> Vec<String> {
+    let call = format!("thread::{}", "sleep");
+    let lines = text.text.lines().enumerate().filter(|(_, line)| line.contains(&call));
+    lines.map(|(number, _)| format!("line {}: sleeping is waiting for luck", number + 1)).collect()
+}
+
+/// Relative links of a document to files that are not there.
+pub(crate) fn dead_links(text: &Text, paths: &[String]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let folder: Vec<&str> =
+        text.path.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev().collect();
+    for (place, _) in text.text.match_indices("](") {
+        let target: String = text.text[place + 2..].chars().take_while(|c| *c != ')' && *c != '#').collect();
+        if target.is_empty() || target.contains("://") {
+            continue;
+        }
+        let mut parts = folder.clone();
+        for part in target.trim_end_matches('/').split('/') {
+            match part {
+                "." => {}
+                ".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        let full = parts.join("/");
+        if !paths.iter().any(|path| *path == full || path.starts_with(&format!("{full}/"))) {
+            wrong.push(format!("the link to {target} leads nowhere"));
+        }
+    }
+    wrong
+}
+
+/// The glossary: each line that begins with `**` is a term; names in its brackets are names in the sources.
+pub(crate) fn glossary(text: &Text, sources: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut last = String::new();
+    for line in text.text.lines().filter(|line| line.starts_with("**")) {
+        let mut parts = line.splitn(3, "**").skip(1);
+        let (term, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        if rest.trim().is_empty() {
+            wrong.push(format!("{term}: nothing is said about it"));
+        }
+        let order = term.to_lowercase();
+        if order <= last {
+            wrong.push(format!("{term}: stands behind {last}; terms are in order and there once"));
+        }
+        last = order;
+        let brackets =
+            rest.trim_start().strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|pair| pair.0);
+        for name in brackets.unwrap_or_default().split('`').skip(1).step_by(2) {
+            if !sources.contains(name) {
+                wrong.push(format!("{term}: there is no {name} in the sources"));
+            }
+        }
+    }
+    if last.is_empty() {
+        wrong.push("no term at all".into());
+    }
+    wrong
+}
