@@ -55,7 +55,7 @@ fn measure(classes: usize, entries: usize, runs: usize) -> Value {
         for phase in &mut phases {
             phase.run(&mut subject, classes);
             if phase.kind == Kind::Arrive {
-                stated = subject.memory_bytes().unwrap_or(0);
+                stated = subject.memory_bytes();
                 given = counting::live_bytes() - before;
             }
         }

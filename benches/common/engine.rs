@@ -14,8 +14,8 @@ use tagmatch::engine::{CancelOutcome, Config, Engine, Kind, Posting, Receive};
 use tagmatch::ids::{DeviceId, MessageToken, PeerId, ReceiveId, Tag, TagHandle};
 use tagmatch::matching::{Envelope, Pattern};
 use tagmatch::seam::{
-    Answer, Arrival, Buffer, Capabilities, Command, Data, DataTarget, Event, EventSink, Header, Match, MatchStage,
-    Operation, OperationDone,
+    Answer, Arrival, Buffer, Capabilities, Command, Data, DataTarget, Event, EventSink, Header, Match,
+    MatchStage, Operation, OperationDone,
 };
 
 use super::subject::Subject;
@@ -238,7 +238,12 @@ fn config() -> Config {
 /// Every receive has its own buffer as far as the engine can see: a NIC must not hold one twice.
 fn receive(pattern: &Pattern) -> Receive {
     let address = (pattern.tag.0 & 0xffff_ffff) * MESSAGE_BYTES as u64;
-    Receive { pattern: *pattern, buffer: Buffer::new(address, MESSAGE_BYTES as u64), context: address, kind: Kind::Once }
+    Receive {
+        pattern: *pattern,
+        buffer: Buffer::new(address, MESSAGE_BYTES as u64),
+        context: address,
+        kind: Kind::Once,
+    }
 }
 
 fn arrival(envelope: &Envelope) -> Arrival {

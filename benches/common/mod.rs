@@ -7,6 +7,7 @@
 #[allow(unsafe_code, reason = "a clock of the C library")]
 pub(crate) mod clock;
 pub(crate) mod cycle;
+pub(crate) mod engine;
 pub(crate) mod record;
 pub(crate) mod runner;
 pub(crate) mod script;

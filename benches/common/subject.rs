@@ -1,10 +1,11 @@
 //! Whoever matches messages to receives, as the benches see it.
 //!
-//! Implementations: two plain vectors ([`Vectors`]) and, in `peer_ucx`, UCX. An engine joins by implementing
-//! [`Subject`] and by one line in each bench's list.
+//! Implementations: two plain vectors ([`Vectors`]), this crate's matchers ([`MatcherSubject`], [`NaiveSubject`]),
+//! in `engine` the whole engine, in `peer_ucx` UCX.
 
 use std::fmt::Debug;
-use tagmatch::matching::{Envelope, Pattern};
+use tagmatch::ids::ReceiveId;
+use tagmatch::matching::{Arrived, Config, Envelope, Matcher, Naive, Pattern, Posted, Stay};
 
 /// Posts, arrivals and what goes with them. Calls are made in the order of the workload; whatever the
 /// subject's own form of a pattern or an envelope is, it is made beforehand by the two `prepare_*`.
@@ -32,10 +33,6 @@ pub(crate) trait Subject {
     fn cancel(&mut self, receive: Self::Receive) -> bool;
     /// Gives back what is kept after a completion (requests of UCX). Part of a pair, not of a search.
     fn settle(&mut self) {}
-    /// Bytes of matching state, if the subject knows.
-    fn memory_bytes(&self) -> Option<usize> {
-        None
-    }
 }
 
 /// The baseline: two vectors, scanned from the front, entries removed in place. As lean as a list can be
@@ -97,13 +94,81 @@ impl Subject for Vectors {
         let place = self.posted.iter().position(|(_, name)| *name == receive);
         place.map(|place| self.posted.remove(place)).is_some()
     }
+}
 
-    fn memory_bytes(&self) -> Option<usize> {
-        Some(
-            self.posted.capacity() * size_of::<(Pattern, u32)>()
-                + self.unexpected.capacity() * size_of::<(Envelope, u32)>(),
-        )
+/// The indexed matcher by itself.
+#[derive(Debug)]
+pub(crate) struct MatcherSubject(Matcher<u64, u64>);
+
+/// The oracle: two vectors that keep ids.
+#[derive(Debug, Default)]
+pub(crate) struct NaiveSubject(Naive<u64, u64>);
+
+impl Default for MatcherSubject {
+    fn default() -> Self {
+        // Another seed than the trivial one: the hash is not to be flattered by small tags.
+        Self(Matcher::new(Config { hash_seed: 0x5eed, ..Config::default() }))
     }
 }
 
-pub(crate) use Vectors as MatcherSubject;
+impl MatcherSubject {
+    /// Bytes of matching state.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let bytes = self.0.memory_bytes();
+        bytes.posted + bytes.unexpected
+    }
+}
+
+macro_rules! matching_subject {
+    ($subject:ident, $name:literal) => {
+        impl Subject for $subject {
+            type Pattern = Pattern;
+            type Envelope = Envelope;
+            type Receive = ReceiveId;
+
+            fn name(&self) -> &'static str {
+                $name
+            }
+
+            fn prepare_pattern(pattern: &Pattern) -> Pattern {
+                *pattern
+            }
+
+            fn prepare_envelope(envelope: &Envelope) -> Envelope {
+                *envelope
+            }
+
+            #[inline]
+            fn post(&mut self, pattern: &Pattern) -> Option<ReceiveId> {
+                match self.0.post(*pattern, Stay::Once, 0) {
+                    Posted::Queued(receive) => Some(receive),
+                    Posted::Matched { .. } => None,
+                }
+            }
+
+            #[inline]
+            fn arrive(&mut self, envelope: &Envelope) -> bool {
+                matches!(self.0.arrive(*envelope, 0), Arrived::Matched { .. })
+            }
+
+            #[inline]
+            fn probe(&mut self, pattern: &Pattern) -> bool {
+                self.0.first_unexpected(pattern).is_some()
+            }
+
+            #[inline]
+            fn claim(&mut self, pattern: &Pattern) -> bool {
+                let found = self.0.first_unexpected(pattern);
+                found.is_some_and(|message| self.0.take_unexpected(message).is_some())
+            }
+
+            #[inline]
+            fn cancel(&mut self, receive: ReceiveId) -> bool {
+                self.0.take_posted(receive).is_some()
+            }
+        }
+    };
+}
+
+matching_subject!(MatcherSubject, "matcher");
+matching_subject!(NaiveSubject, "naive");
