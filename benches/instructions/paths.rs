@@ -5,7 +5,7 @@
 use crate::common::cycle::Cycle;
 use crate::common::engine::{EngineSubject, OffloadedSubject};
 use crate::common::script::{Script, Stage};
-use crate::common::subject::{MatcherSubject, NaiveSubject, Subject, Vectors};
+use crate::common::subject::{MatcherSubject, NaiveSubject, Nothing, Subject, Vectors};
 use crate::common::traces;
 use crate::common::workload::{Masks, Order, Point, Scenario};
 use crate::peer_ucx::Ucx;
@@ -57,6 +57,8 @@ pub(crate) fn all(ucx: bool) -> Vec<Path> {
         }
     }
     paths.extend(engine());
+    let point = Point { scenario: Scenario::Posted, depth: 16, order: Order::Random, masks: Masks::Full };
+    paths.push(of_point("loop", Nothing::default, point));
     paths
 }
 
