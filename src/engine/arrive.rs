@@ -13,7 +13,7 @@ use super::{Engine, NONE, Slot};
 /// Where a message goes.
 enum Search {
     /// This receive takes it; it has left the posted list, unless it stays there.
-    Takes(ReceiveId, Slot),
+    Takes(Slot),
     /// No posted receive fits.
     None,
     /// Its first fit is in a NIC that did not report it.
@@ -37,9 +37,7 @@ impl Engine {
         }
         match self.matcher.arrive(envelope, held) {
             Arrived::Unexpected(_) => Answer::Hold,
-            Arrived::Matched { receive, value } => {
-                self.accept_now(envelope, &held, arrival.in_hand, receive, &value)
-            }
+            Arrived::Matched { value, .. } => self.accept_now(envelope, &held, arrival.in_hand, &value),
         }
     }
 
@@ -60,8 +58,8 @@ impl Engine {
             return Answer::Hold;
         }
         match self.search(&message) {
-            Search::Takes(receive, slot) => {
-                let answer = self.accept_now(envelope, &held, arrival.in_hand, receive, &slot);
+            Search::Takes(slot) => {
+                let answer = self.accept_now(envelope, &held, arrival.in_hand, &slot);
                 self.decided(&message);
                 answer
             }
@@ -104,32 +102,17 @@ impl Engine {
 
     /// The message goes into the receive at once.
     #[inline]
-    fn accept_now(
-        &mut self,
-        envelope: Envelope,
-        held: &Held,
-        in_hand: bool,
-        receive: ReceiveId,
-        slot: &Slot,
-    ) -> Answer {
+    fn accept_now(&mut self, envelope: Envelope, held: &Held, in_hand: bool, slot: &Slot) -> Answer {
         let buffer = self.piece(slot, held.length);
         let message = held.received(envelope.tag, envelope.source, &buffer);
-        let (receive, context) = (Some(receive), slot.context);
+        let context = slot.context;
         let transfer = if in_hand {
-            self.completions.push_back(Completion { context, receive, end: End::Received(message) });
+            self.completions.push_back(Completion { context, end: End::Received(message) });
             None
         } else {
             let multi = (slot.multi != NONE).then_some(slot.multi);
             let device = held.device;
-            Some(self.transfers.insert(Transfer {
-                context,
-                receive,
-                message,
-                buffer,
-                device,
-                multi,
-                by_entry: false,
-            }))
+            Some(self.transfers.insert(Transfer { context, message, buffer, device, multi, by_entry: false }))
         };
         if slot.multi != NONE {
             self.after_piece(slot, in_hand);
@@ -159,7 +142,7 @@ impl Engine {
     fn search(&mut self, message: &Message) -> Search {
         let Some(id) = self.matcher.first_posted(&message.envelope) else { return Search::None };
         match self.claimable(id, message) {
-            Ok(slot) => Search::Takes(id, slot),
+            Ok(slot) => Search::Takes(slot),
             Err(record) if self.offload.rules().hold(Clause::NeverPassesOver) => Search::Waits(record),
             Err(_) => self.pass_over(message),
         }
@@ -195,7 +178,7 @@ impl Engine {
             let fits =
                 self.matcher.posted(id).is_some_and(|(pattern, _)| pattern.fits(&message.envelope, None));
             if fits && let Ok(slot) = self.claimable(id, message) {
-                return Search::Takes(id, slot);
+                return Search::Takes(slot);
             }
         }
         Search::None
@@ -224,14 +207,14 @@ impl Engine {
         }
         let Some((_, slot)) = self.matcher.take_posted(id) else { return };
         match waiter {
-            None => self.complete_cancelled(id, &slot),
+            None => self.complete_cancelled(&slot),
             Some(Waiter { message, dead: None, .. }) => {
                 self.offload.statistics.taken_back += 1;
-                self.accept_held(message.envelope, &message.held, &slot, Some(id));
+                self.accept_held(message.envelope, &message.held, &slot);
                 self.decided_after_waiting(&message);
             }
             Some(Waiter { message, dead: Some(error), .. }) => {
-                self.fail(&message, id, &slot, error);
+                self.fail(&message, &slot, error);
                 self.decided_after_waiting(&message);
             }
         }
@@ -239,21 +222,22 @@ impl Engine {
         self.reconsider();
     }
 
-    fn fail(&mut self, message: &Message, id: ReceiveId, slot: &Slot, error: DataError) {
+    fn fail(&mut self, message: &Message, slot: &Slot, error: DataError) {
         let mut received = message.held.received(message.envelope.tag, message.envelope.source, &slot.buffer);
         received.placed = 0;
-        self.completions.push_back(Completion {
-            context: slot.context,
-            receive: Some(id),
-            end: End::Failed { message: received, error },
-        });
+        self.completions
+            .push_back(Completion { context: slot.context, end: End::Failed { message: received, error } });
     }
 
     /// Something changed that messages may have waited for: those whose turn it is search again, in their order.
+    #[inline]
     pub(super) fn reconsider(&mut self) {
-        if self.waiting.is_empty() {
-            return;
+        if !self.waiting.is_empty() {
+            self.reconsider_all();
         }
+    }
+
+    fn reconsider_all(&mut self) {
         for waiter in self.waiting.take_all() {
             if self.waiting.holds_back(waiter.message.envelope.source)
                 && self.offload.rules().hold(Clause::LaterOfSourceWait)
@@ -286,8 +270,8 @@ impl Engine {
             return;
         }
         match self.search(&message) {
-            Search::Takes(receive, slot) => {
-                self.accept_held(message.envelope, &message.held, &slot, Some(receive));
+            Search::Takes(slot) => {
+                self.accept_held(message.envelope, &message.held, &slot);
                 if slot.multi != NONE {
                     self.after_piece(&slot, false);
                 }
@@ -313,9 +297,9 @@ impl Engine {
             let message = Message { envelope, held, counted: false };
             match self.search(&message) {
                 Search::None => {}
-                Search::Takes(receive, slot) => {
+                Search::Takes(slot) => {
                     let _taken = self.matcher.take_unexpected(id);
-                    self.accept_held(envelope, &held, &slot, Some(receive));
+                    self.accept_held(envelope, &held, &slot);
                     if slot.multi != NONE {
                         self.after_piece(&slot, false);
                     }

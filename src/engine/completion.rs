@@ -1,6 +1,6 @@
 //! What the user is told.
 
-use crate::ids::{DeviceId, PeerId, ReceiveId, Tag};
+use crate::ids::{DeviceId, PeerId, Tag};
 use crate::seam::DataError;
 
 /// One thing that the user is told. A receive gives exactly one final completion.
@@ -8,8 +8,6 @@ use crate::seam::DataError;
 pub struct Completion {
     /// As given with the receive.
     pub context: u64,
-    /// The receive's id while it was posted; `None` for one that was never queued.
-    pub receive: Option<ReceiveId>,
     /// How it ended.
     pub end: End,
 }

@@ -94,7 +94,7 @@ impl Engine {
                 Posting::Queued(id)
             }
             Posted::Matched { envelope, value, .. } => {
-                Posting::Matched(self.accept_held(envelope, &value, &slot, None))
+                Posting::Matched(self.accept_held(envelope, &value, &slot))
             }
         }
     }
@@ -120,7 +120,7 @@ impl Engine {
             Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: index32(multi) };
         while let Some(message) = self.matcher.first_unexpected(&receive.pattern) {
             let Some((envelope, held)) = self.matcher.take_unexpected(message) else { break };
-            let message = self.accept_held(envelope, &held, &slot, None);
+            let message = self.accept_held(envelope, &held, &slot);
             if self.multis.get(multi).is_none_or(|multi| multi.closed) {
                 self.settle_multi(index32(multi));
                 return Posting::Matched(message);
@@ -153,11 +153,11 @@ impl Engine {
             self.offload.leave(index);
         }
         let _taken = self.matcher.take_posted(id);
-        self.complete_cancelled(id, &slot);
+        self.complete_cancelled(&slot);
         CancelOutcome::Cancelled
     }
 
-    pub(super) fn complete_cancelled(&mut self, id: ReceiveId, slot: &Slot) {
+    pub(super) fn complete_cancelled(&mut self, slot: &Slot) {
         if slot.multi != NONE {
             if let Some(multi) = self.multis.get_mut(slot.multi as usize) {
                 (multi.closed, multi.cancelled) = (true, true);
@@ -165,11 +165,7 @@ impl Engine {
             self.settle_multi(slot.multi);
             return;
         }
-        self.completions.push_back(Completion {
-            context: slot.context,
-            receive: Some(id),
-            end: End::Cancelled,
-        });
+        self.completions.push_back(Completion { context: slot.context, end: End::Cancelled });
     }
 
     /// The earliest-arrived unexpected message that fits, if there is one. Nothing changes.
@@ -201,7 +197,7 @@ impl Engine {
     pub fn receive_claimed(&mut self, claim: ClaimId, buffer: Buffer, context: u64) -> bool {
         let Some(message) = self.claims.try_remove(claim.0 as usize) else { return false };
         let slot = Slot { context, buffer, record: NONE, multi: NONE };
-        self.accept_held(message.envelope, &message.held, &slot, None);
+        self.accept_held(message.envelope, &message.held, &slot);
         true
     }
 
@@ -225,18 +221,11 @@ impl Engine {
     }
 
     /// A held message goes into a receive: its device is told, and will tell when the data is there.
-    pub(super) fn accept_held(
-        &mut self,
-        envelope: Envelope,
-        held: &Held,
-        slot: &Slot,
-        receive: Option<ReceiveId>,
-    ) -> Received {
+    pub(super) fn accept_held(&mut self, envelope: Envelope, held: &Held, slot: &Slot) -> Received {
         let buffer = self.piece(slot, held.length);
         let message = held.received(envelope.tag, envelope.source, &buffer);
         let transfer = self.transfers.insert(Transfer {
             context: slot.context,
-            receive,
             message,
             buffer,
             device: held.device,
@@ -264,15 +253,14 @@ impl Engine {
 
     /// A multi-receive buffer that takes no more is the user's again once all its data is there.
     pub(super) fn settle_multi(&mut self, index: u32) {
-        let Some(&Multi { context, receive, under_way, closed, cancelled, .. }) =
-            self.multis.get(index as usize)
+        let Some(&Multi { context, under_way, closed, cancelled, .. }) = self.multis.get(index as usize)
         else {
             return;
         };
         if closed && under_way == 0 {
             self.multis.remove(index as usize);
             let end = if cancelled { End::Cancelled } else { End::Released };
-            self.completions.push_back(Completion { context, receive, end });
+            self.completions.push_back(Completion { context, end });
         }
     }
 }

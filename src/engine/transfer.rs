@@ -13,7 +13,6 @@ use super::completion::Received;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transfer {
     pub(super) context: u64,
-    pub(super) receive: Option<ReceiveId>,
     pub(super) message: Received,
     /// Where the payload ends up.
     pub(super) buffer: Buffer,

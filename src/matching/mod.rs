@@ -33,7 +33,7 @@ pub use class::SourceKind;
 pub use naive::Naive;
 pub use pattern::{Envelope, Pattern};
 
-use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
+use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId, Source};
 use class::{Groups, Wanted};
 use hash::Hasher;
 use posted::PostedList;
@@ -82,16 +82,52 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
+        if !self.unexpected.is_short() {
+            return self.post_any(pattern, stay, value);
+        }
+        let (source_mask, source) = match pattern.source {
+            Source::Any => (0, 0),
+            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
+            Source::Group(_) => return self.post_any(pattern, stay, value),
+        };
+        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
+        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
+        let Some(found) = self.unexpected.find_current(&wanted) else {
+            return Posted::Queued(self.posted.queue(wanted, stay, value));
+        };
+        let (message, envelope, value) = found.entry.taken(found.slot);
+        found.remove();
+        Posted::Matched { message, envelope, value }
+    }
+
+    #[inline(never)]
+    fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
         match self.unexpected.take_first(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
-            None => Posted::Queued(self.posted.queue(&wanted, stay, value)),
+            None => Posted::Queued(self.posted.queue(wanted, stay, value)),
         }
     }
 
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        if !self.posted.is_short() {
+            return self.arrive_any(envelope, value);
+        }
+        let Some(found) = self.posted.find_current(&envelope) else {
+            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+        };
+        if !found.entry.is_plain() {
+            return self.arrive_any(envelope, value);
+        }
+        let (receive, value) = (found.entry.id(found.slot), found.entry.value());
+        found.remove();
+        Arrived::Matched { receive, value }
+    }
+
+    #[inline(never)]
+    fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         match self.posted.take_first(&envelope, &self.groups) {
             Some((receive, value)) => Arrived::Matched { receive, value },
             None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
@@ -115,7 +151,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// Post a receive that no waiting message fits: [`Self::first_unexpected`] said so, or the caller took it.
     #[inline(always)]
     pub fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
-        self.posted.queue(&Wanted::new(&pattern), stay, value)
+        self.posted.queue(Wanted::new(&pattern), stay, value)
     }
 
     /// Add a message that no posted receive fits: [`Self::first_posted`] said so.

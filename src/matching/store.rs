@@ -27,8 +27,8 @@ pub(super) trait Entry: Copy {
 /// See the head of this file.
 #[derive(Clone)]
 pub(super) struct Store<T> {
-    /// The regions, made by the first entry.
-    low: Option<Box<Low<T>>>,
+    /// The current block's region, none before the first entry.
+    current: Option<Box<Region<T>>>,
     /// The current block.
     order: Order,
     /// Four times what the current block can hold: zero while the list is not dense.
@@ -47,6 +47,8 @@ pub(super) struct Store<T> {
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
     dense_limit: u32,
+    /// The other regions, made when they are needed; none in place of the current one.
+    regions: [Option<Box<Region<T>>>; REGIONS as usize],
     /// Indexed entries in each region.
     pinned: [u32; REGIONS as usize],
     /// The last freed slot, linked to the one freed before it.
@@ -59,7 +61,7 @@ pub(super) struct Store<T> {
 impl<T: Entry> Store<T> {
     pub(super) const fn new(dense_limit: u32) -> Self {
         Self {
-            low: None,
+            current: None,
             order: Order::EMPTY,
             limit: 0,
             base: 0,
@@ -70,6 +72,7 @@ impl<T: Entry> Store<T> {
             indexed: 0,
             young_streak: 0,
             dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
+            regions: [const { None }; REGIONS as usize],
             pinned: [0; REGIONS as usize],
             free_slot: NO_SLOT,
             unused_slot: CHUNK_SLOTS,
@@ -84,23 +87,20 @@ impl<T: Entry> Store<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.low.as_ref().map_or(0, |_| size_of::<Low<T>>()) + self.chunks.bytes()
+        let regions = self.regions.iter().chain([&self.current]).flatten().count();
+        size_of::<Self>() + regions * size_of::<Region<T>>() + self.chunks.bytes()
     }
 
     /// The entry in a slot, whatever number that is. May be free.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
-        if slot < LOW_SLOTS {
-            Some(self.low.as_ref()?.at(slot))
-        } else {
-            self.chunks.get((slot as usize).wrapping_sub(CHUNK))
-        }
+        if slot < LOW_SLOTS { self.low(slot) } else { self.chunks.get((slot as usize).wrapping_sub(CHUNK)) }
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
         if slot < LOW_SLOTS {
-            Some(self.low.as_mut()?.at_mut(slot))
+            self.low_mut(slot)
         } else {
             self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))
         }
@@ -117,14 +117,11 @@ impl<T: Entry> Store<T> {
         self.get_mut(slot).filter(|entry| entry.sequence() != 0 && low(entry.sequence()) == generation)
     }
 
-    /// An entry in a slot that an index names.
+    /// An entry in a slot that an index or a block names.
     #[inline]
     pub(super) fn at(&self, slot: u32) -> &T {
         if slot < LOW_SLOTS {
-            self.low
-                .as_ref()
-                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
-                .at(slot)
+            self.low(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
         } else {
             self.chunks.at((slot as usize).wrapping_sub(CHUNK))
         }
@@ -133,53 +130,73 @@ impl<T: Entry> Store<T> {
     #[inline]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
         if slot < LOW_SLOTS {
-            self.low
-                .as_mut()
-                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
-                .at_mut(slot)
+            self.low_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
         } else {
             self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK))
         }
     }
 
-    /// The first entry of the current block that `fits`, and where it is. Budget: 8 instructions, and 5 an entry
-    /// beside `fits`.
-    #[inline(always)]
-    pub(super) fn find_current(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        self.low.as_ref()?.find(self.order, self.base, fits)
-    }
-
-    /// The same of the block before.
     #[inline]
-    pub(super) fn find_old(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        self.low.as_ref()?.find(self.old_order, self.old_base, fits)
+    fn low(&self, slot: u32) -> Option<&T> {
+        let other = &self.regions[(slot / PLACES % REGIONS) as usize];
+        let region = if slot / PLACES == self.base / PLACES { &self.current } else { other };
+        Some(&region.as_ref()?.0[(slot % PLACES) as usize])
     }
 
-    /// Take out an entry of the current block. Budget: 13 instructions.
+    #[inline]
+    fn low_mut(&mut self, slot: u32) -> Option<&mut T> {
+        let other = &mut self.regions[(slot / PLACES % REGIONS) as usize];
+        let region = if slot / PLACES == self.base / PLACES { &mut self.current } else { other };
+        Some(&mut region.as_mut()?.0[(slot % PLACES) as usize])
+    }
+
+    /// The first entry of the current block that `fits`. Budget: 6 instructions, and 7 an entry beside `fits`.
     #[inline(always)]
-    pub(super) fn remove_current(&mut self, dense: Dense) {
-        self.order.remove(dense.position);
-        if let Some(low) = &mut self.low {
-            low.at_mut(dense.slot).retire();
+    pub(super) fn find_current(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
+        if self.order.end() == 0 {
+            return None;
         }
+        find(&mut self.current.as_mut()?.0, &mut self.order, self.base, fits)
     }
 
-    /// Take out an entry of the block before.
+    /// The first dense entry that `fits`, of the block before or the current one.
     #[inline]
-    pub(super) fn remove_old(&mut self, dense: Dense) {
-        self.old_order.remove(dense.position);
-        self.older -= 1;
-        self.at_mut(dense.slot).retire();
+    pub(super) fn find_dense(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
+        let Self { current, order, base, regions, old_order, old_base, older, .. } = self;
+        if old_order.end() != 0 {
+            let region = regions[(*old_base / PLACES % REGIONS) as usize].as_mut()?;
+            if let Some(mut old) = find(&mut region.0, old_order, *old_base, &fits) {
+                old.older = Some(older);
+                return Some(old);
+            }
+        }
+        find(&mut current.as_mut()?.0, order, *base, fits)
+    }
+
+    /// The first dense entry that `fits`, to look at: its slot.
+    #[inline]
+    pub(super) fn look_dense(&self, fits: impl Fn(&T) -> bool) -> Option<u32> {
+        for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
+            for position in (0..order.end()).step_by(4) {
+                let slot = base | order.place(position);
+                if fits(self.at(slot)) {
+                    return Some(slot);
+                }
+            }
+        }
+        None
     }
 
     /// Take out a dense entry.
     #[inline]
     pub(super) fn remove_dense(&mut self, slot: u32) {
         if slot / PLACES == self.base / PLACES {
-            self.remove_current(Dense { position: self.order.position(slot % PLACES), slot });
+            self.order.remove_place(slot % PLACES);
         } else {
-            self.remove_old(Dense { position: self.old_order.position(slot % PLACES), slot });
+            self.old_order.remove_place(slot % PLACES);
+            self.older -= 1;
         }
+        self.at_mut(slot).retire();
     }
 
     /// Where the next entry goes if the current block has room: its slot, its sequence number, and what to write.
@@ -189,12 +206,11 @@ impl<T: Entry> Store<T> {
         if self.order.end() >= self.limit {
             return None;
         }
-        let low = self.low.as_mut()?;
+        let region = self.current.as_mut()?;
         let place = self.order.append();
         let sequence = self.next_sequence;
         self.next_sequence = sequence + 1;
-        let slot = self.base | place;
-        Some((slot, sequence, low.at_mut(slot)))
+        Some((self.base | place, sequence, &mut region.0[(place % PLACES) as usize]))
     }
 
     /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
@@ -203,10 +219,10 @@ impl<T: Entry> Store<T> {
         if self.dense_limit == 0 || (self.limit == 0 && self.indexed != 0) {
             return false;
         }
-        if self.low.is_none() {
+        if self.current.is_none() {
             let mut filler = filler();
             filler.retire();
-            self.low = Some(Box::new(Low([[filler; PLACES as usize]; REGIONS as usize])));
+            self.current = Some(Box::new(Region([filler; PLACES as usize])));
         }
         if self.limit != 0 {
             if self.old_order.len() != 0 {
@@ -298,7 +314,7 @@ impl<T: Entry> Store<T> {
 
     /// Call with each occupied slot, dense or indexed, in slot order.
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
-        let low = self.low.iter().flat_map(|low| low.0.as_flattened()).zip(0..);
+        let low = (0..LOW_SLOTS).filter_map(|slot| Some((self.low(slot)?, slot)));
         let used = self.unused_slot - CHUNK_SLOTS;
         let high = (0..self.chunks.len() / CHUNK).flat_map(|number| self.chunks.chunk(number));
         for (entry, slot) in low.chain(high.zip(CHUNK_SLOTS..).take(used as usize)) {
@@ -324,14 +340,17 @@ impl<T: Entry> Store<T> {
     #[cold]
     #[inline(never)]
     fn enter_dense(&mut self) -> bool {
-        if self.low.is_none() || self.dense_limit == 0 {
-            return false;
-        }
         let is_free = |region: &u32| {
             self.pinned[*region as usize] == 0
                 && (self.old_order.len() == 0 || *region != self.old_base / PLACES)
         };
         let Some(region) = (0..REGIONS).find(is_free) else { return false };
+        let (1.., Some(current)) = (self.dense_limit, self.current.take()) else { return false };
+        let mut filler = current.0[0];
+        filler.retire();
+        self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
+        let taken = self.regions[region as usize].take();
+        self.current = Some(taken.unwrap_or_else(|| Box::new(Region([filler; PLACES as usize]))));
         (self.base, self.limit) = (region * PLACES, 4 * self.dense_limit);
         true
     }
@@ -378,46 +397,55 @@ impl<T: Entry> Store<T> {
     }
 }
 
-/// Where in its block a dense entry was found.
-#[derive(Clone, Copy)]
-pub(super) struct Dense {
-    position: u32,
+/// A dense entry that was found, and how to take it out.
+pub(super) struct Dense<'a, T> {
+    pub(super) entry: &'a mut T,
     pub(super) slot: u32,
+    order: &'a mut Order,
+    position: u32,
+    /// The order word from that position on.
+    places: u64,
+    older: Option<&'a mut u32>,
 }
 
-/// The regions: slots that can be dense.
+impl<T: Entry> Dense<'_, T> {
+    /// Budget: 11 instructions.
+    #[inline(always)]
+    pub(super) fn remove(self) {
+        self.order.remove(self.position, self.places);
+        self.entry.retire();
+        if let Some(older) = self.older {
+            *older -= 1;
+        }
+    }
+}
+
+#[inline(always)]
+fn find<'a, T>(
+    region: &'a mut [T; PLACES as usize],
+    order: &'a mut Order,
+    base: u32,
+    fits: impl Fn(&T) -> bool,
+) -> Option<Dense<'a, T>> {
+    let end = order.end();
+    let mut places = order.places();
+    let mut position = 0;
+    while position < end {
+        let place = low(places & 15);
+        if fits(&region[place as usize]) {
+            let entry = &mut region[place as usize];
+            return Some(Dense { entry, slot: base | place, order, position, places, older: None });
+        }
+        places >>= 4;
+        position += 4;
+    }
+    None
+}
+
+/// Sixteen slots that can be dense.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Low<T>([[T; PLACES as usize]; REGIONS as usize]);
-
-impl<T> Low<T> {
-    #[inline]
-    fn at(&self, slot: u32) -> &T {
-        &self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
-    }
-
-    #[inline]
-    fn at_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
-    }
-
-    #[inline(always)]
-    fn find(&self, order: Order, base: u32, mut fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        let region = &self.0[(base / PLACES % REGIONS) as usize];
-        let mut places = order.places();
-        let mut position = 0;
-        while position < order.end() {
-            let place = places & 15;
-            places >>= 4;
-            let entry = &region[place as usize];
-            if fits(entry) {
-                return Some((Dense { position, slot: base | place as u32 }, entry));
-            }
-            position += 4;
-        }
-        None
-    }
-}
+struct Region<T>([T; PLACES as usize]);
 
 /// No slot at all.
 pub(super) const NO_SLOT: u32 = u32::MAX;

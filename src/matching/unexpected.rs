@@ -10,7 +10,7 @@ use super::fifo::{Link, Links};
 use super::hash::{Hasher, low};
 use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
-use super::store::{Entry, NO_SLOT, Store};
+use super::store::{Dense, Entry, NO_SLOT, Store};
 use super::table::Place;
 use crate::ids::{MessageId, PeerId, Tag};
 
@@ -163,62 +163,52 @@ impl<M: Copy> UnexpectedList<M> {
     /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
     #[inline]
     pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
-        if self.store.older != 0 || wanted.is_group {
-            return self.first_older(wanted, groups);
+        if self.store.older == 0 && !wanted.is_group {
+            let found = self.store.find_current(|message| message.fits(wanted))?;
+            return Some(found.entry.id(found.slot));
         }
-        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
-        Some(message.id(dense.slot))
+        self.first_any(wanted, groups)
     }
 
     #[inline(never)]
-    fn first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
+    fn first_any(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
         if self.store.indexed != 0
             && let Some((slot, _)) = self.find_indexed(wanted, groups)
         {
             return Some(self.store.at(slot).id(slot));
         }
-        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
-        if let Some((dense, message)) = self.store.find_old(fits) {
-            return Some(message.id(dense.slot));
-        }
-        let (dense, message) = self.store.find_current(fits)?;
-        Some(message.id(dense.slot))
+        let found = self.store.find_dense(|message| message.fits_group(wanted, groups))?;
+        Some(found.entry.id(found.slot))
     }
 
-    /// Take the earliest message that fits. Budget: 35 instructions for the first of a dense list and 10 for each
-    /// further one; indexed 70 and 35 for each further live class.
+    /// Whether [`Self::find_current`] is all there is to search.
     #[inline(always)]
+    pub(super) const fn is_short(&self) -> bool {
+        self.store.older == 0
+    }
+
+    /// The first message of a short list that fits, if no group is wanted. Budget: 15 instructions for the first
+    /// and 11 for each further one.
+    #[inline(always)]
+    pub(super) fn find_current(&mut self, wanted: &Wanted) -> Option<Dense<'_, Message<M>>> {
+        self.store.find_current(|message| message.fits(wanted))
+    }
+
+    /// Take the earliest message that fits. Budget: indexed 70 instructions, and 35 for each further live class.
+    #[inline]
     pub(super) fn take_first(
         &mut self,
         wanted: &Wanted,
         groups: &Groups,
     ) -> Option<(MessageId, Envelope, M)> {
-        if self.store.older != 0 || wanted.is_group {
-            return self.take_first_older(wanted, groups);
-        }
-        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
-        let taken = message.taken(dense.slot);
-        self.store.remove_current(dense);
-        Some(taken)
-    }
-
-    /// The same when there are older entries, or groups.
-    #[inline(never)]
-    fn take_first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
         if self.store.indexed != 0
             && let Some(taken) = self.take_first_indexed(wanted, groups)
         {
             return Some(taken);
         }
-        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
-        if let Some((dense, message)) = self.store.find_old(fits) {
-            let taken = message.taken(dense.slot);
-            self.store.remove_old(dense);
-            return Some(taken);
-        }
-        let (dense, message) = self.store.find_current(fits)?;
-        let taken = message.taken(dense.slot);
-        self.store.remove_current(dense);
+        let found = self.store.find_dense(|message| message.fits_group(wanted, groups))?;
+        let taken = found.entry.taken(found.slot);
+        found.remove();
         Some(taken)
     }
 
@@ -494,7 +484,7 @@ impl<M: Copy> Message<M> {
     }
 
     #[inline]
-    fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
+    pub(super) fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
         (self.id(slot), self.envelope(), self.value)
     }
 
