@@ -118,11 +118,15 @@ struct Miss {
 fn relations_broken(recorded: &Value, figures: &Figures) -> Vec<Miss> {
     let mut broken = Vec::new();
     for relation in recorded["at_most"].as_array().into_iter().flatten() {
-        let (Some(ours), Some(theirs)) = (relation["path"].as_str(), relation["of"].as_str()) else { continue };
+        let (Some(ours), Some(theirs)) = (relation["path"].as_str(), relation["of"].as_str()) else {
+            continue;
+        };
         let factor = relation["factor"].as_f64().unwrap_or(1.0);
         let what = match (figures.get(ours), figures.get(theirs)) {
             (Some(now), Some(other)) if *now <= other * factor => continue,
-            (Some(now), Some(other)) => format!("{ours}: {now:.1} is more than {factor} x {theirs}, {other:.1}"),
+            (Some(now), Some(other)) => {
+                format!("{ours}: {now:.1} is more than {factor} x {theirs}, {other:.1}")
+            }
             _ => format!("{ours} or {theirs} was not counted"),
         };
         broken.push(Miss { what, enforced: relation["enforced"].as_bool().unwrap_or(true) });
