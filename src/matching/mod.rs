@@ -143,7 +143,6 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Arrived::Matched { receive, value }
     }
 
-<<<<<<< HEAD
     /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
     /// short list is looked through without a call. `make` turns the value of the receive that takes the message into
     /// what the caller wants, or declines; then, as with [`Quick::Ask`], nothing has changed.
@@ -185,9 +184,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.posted.queue_dense(wanted, Stay::Once, value)
     }
 
-=======
     #[cold]
->>>>>>> matcher
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         let taken = if self.posted.store.indexed() == 0 {
