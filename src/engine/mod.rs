@@ -36,7 +36,7 @@ use std::collections::VecDeque;
 
 use slab::Slab;
 
-use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId};
+use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId, TransferId};
 use crate::matching::{Config as MatchingConfig, Matcher};
 use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
@@ -266,6 +266,23 @@ impl Engine {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The senders' words (`app_ctx`) of the messages that wait, oldest first.
+    pub fn undecided(&self) -> impl Iterator<Item = u32> + '_ {
+        self.waiting.app_ctxs()
+    }
+
+    /// The senders' words (`app_ctx`) of the messages on the unexpected list, oldest first. Not for the hot path.
+    pub fn unexpected(&self) -> impl Iterator<Item = u32> + '_ {
+        let held = |id| self.matcher.unexpected(id).map(|(_, held)| held.app_ctx);
+        self.matcher.unexpected_ids().into_iter().filter_map(held)
+    }
+
+    /// The context of the receive that a transfer under way belongs to.
+    #[must_use]
+    pub fn context_of_transfer(&self, transfer: TransferId) -> Option<u64> {
+        self.transfers.find(transfer).map(|transfer| transfer.context)
     }
 
     /// Transfers under way.

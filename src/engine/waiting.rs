@@ -60,6 +60,11 @@ impl Waiting {
         self.list.iter().any(|waiter| waiter.message.held.device == device)
     }
 
+    /// Their senders' words, in order.
+    pub(super) fn app_ctxs(&self) -> impl Iterator<Item = u32> + '_ {
+        self.list.iter().map(|waiter| waiter.message.held.app_ctx)
+    }
+
     pub(super) fn ticket(&mut self) -> u64 {
         // Small numbers again when nobody waits: two states that behave alike then look alike.
         if self.list.is_empty() {

@@ -1,0 +1,361 @@
+//! The small scopes that are explored whole, and those that show what each clause of the rules is for.
+//!
+//! Counters start just below the wrap in all of them. Tags: 0xa, 0xb; `ANY` ignores all bits.
+
+use tagmatch::device::soft::Switches;
+use tagmatch::device::soft::switches::{
+    Activation, AppendActivates, CompletionOrder, CountAt, CountOrder, ExpectedOrder, FinOrder, HandBack,
+    NoOffload, OutOfSync,
+};
+
+use crate::world::scope::{Message, Op, Path, Scope, any, from};
+
+const A: u64 = 0xa;
+const B: u64 = 0xb;
+const ANY: u64 = u64::MAX;
+
+const fn m(source: u32, tag: u64, path: u8) -> Message {
+    Message::eager(source, tag, path)
+}
+
+fn one(name: &str, tags: u32) -> Scope {
+    Scope::new(&format!("one device of {tags}, {name}")).path(Path::matching(tags)).in_acceptance_order()
+}
+
+fn two(name: &str, tags: u32) -> Scope {
+    let (first, second) = (Path::matching(tags), Path::matching(tags));
+    Scope::new(&format!("two devices of {tags}, {name}")).path(first).path(second)
+}
+
+fn beside(name: &str, tags: u32) -> Scope {
+    let device = Path::matching(tags);
+    Scope::new(&format!("device of {tags} beside a path, {name}")).path(device).path(Path::plain())
+}
+
+/// What CI goes through.
+#[must_use]
+pub fn all() -> Vec<Scope> {
+    let mut scopes = one_device();
+    scopes.extend(with_second_path());
+    scopes.extend(two_devices());
+    scopes
+}
+
+fn one_device() -> Vec<Scope> {
+    let mut scopes = Vec::new();
+    for tags in [1, 2] {
+        scopes.push(
+            one("three of one tag", tags)
+                .post(any(A, 0))
+                .post(any(A, 0))
+                .post(any(A, 0))
+                .message(m(0, A, 0))
+                .message(m(1, A, 0))
+                .message(m(0, A, 0)),
+        );
+        scopes.push(
+            one("exact, masked, exact", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(B, 0))
+                .message(m(0, B, 0))
+                .message(m(1, A, 0))
+                .message(m(0, B, 0)),
+        );
+        scopes.push(
+            one("two cancels", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(A, 0))
+                .cancel(0)
+                .cancel(1)
+                .message(m(0, A, 0))
+                .message(m(0, B, 0))
+                .message(m(1, A, 0)),
+        );
+        scopes.push(
+            one("messages of two packets", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .message(m(0, A, 0).packets(2))
+                .message(m(1, A, 0).packets(2))
+                .message(m(1, A, 0)),
+        );
+        scopes.push(
+            one("rendezvous, one too long", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .cancel(0)
+                .message(m(0, A, 0).rendezvous(32))
+                .message(m(1, A, 0).rendezvous(900)),
+        );
+        scopes.push(
+            one("given back and taken again", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(A, 0))
+                .meanwhile(Op::Switch(0, false))
+                .message(m(0, A, 0))
+                .message(m(1, B, 0)),
+        );
+        scopes.push(
+            one("peek and claim", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .meanwhile(Op::Peek(any(A, 0)))
+                .meanwhile(Op::Claim(0, any(0, ANY)))
+                .message(m(0, B, 0))
+                .message(m(1, A, 0))
+                .message(m(0, A, 0)),
+        );
+        let mut short = one("receives too short for the device", tags)
+            .post(any(A, 0))
+            .short()
+            .post(any(0, ANY))
+            .short()
+            .post(any(A, 0))
+            .cancel(0)
+            .message(m(0, A, 0))
+            .message(m(1, A, 0));
+        short.paths[0].bounces = 1;
+        scopes.push(short);
+        scopes.push(
+            one("directed by the tag", tags)
+                .layout(0xf00)
+                .post(from(1, 0x100 | A, 0))
+                .post(any(0, ANY))
+                .post(from(0, A, 0))
+                .message(m(0, A, 0))
+                .message(m(1, 0x100 | A, 0))
+                .message(m(0, A, 0)),
+        );
+    }
+    scopes
+}
+
+fn with_second_path() -> Vec<Scope> {
+    let mut scopes = Vec::new();
+    for tags in [1, 2] {
+        scopes.push(
+            beside("one message each, a cancel", tags)
+                .post(any(A, 0))
+                .post(any(A, 0))
+                .cancel(0)
+                .message(m(0, A, 0))
+                .message(m(1, A, 1)),
+        );
+        scopes.push(
+            beside("exact, masked, exact", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(B, 0))
+                .message(m(0, A, 0))
+                .message(m(1, A, 1))
+                .message(m(1, B, 1)),
+        );
+        scopes.push(
+            beside("two against one", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .cancel(0)
+                .message(m(0, A, 0))
+                .message(m(0, A, 0))
+                .message(m(1, A, 1)),
+        );
+        scopes.push(
+            beside("packets and rendezvous", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .message(m(0, A, 0).packets(2))
+                .message(m(1, A, 1).rendezvous(32))
+                .message(m(2, B, 1).packets(2)),
+        );
+        scopes.push(
+            beside("directed without a layout", tags)
+                .paths_known()
+                .post(from(1, A, 0))
+                .post(any(A, 0))
+                .post(from(0, A, 0))
+                .message(m(0, A, 0))
+                .message(m(1, A, 1))
+                .message(m(0, A, 0)),
+        );
+        scopes.push(
+            beside("given back meanwhile", tags)
+                .post(any(A, 0))
+                .post(any(A, 0))
+                .meanwhile(Op::Switch(0, false))
+                .message(m(0, A, 0))
+                .message(m(1, A, 1)),
+        );
+    }
+    scopes
+}
+
+fn two_devices() -> Vec<Scope> {
+    let mut scopes = Vec::new();
+    for tags in [1, 2] {
+        scopes.push(
+            two("one message each, a cancel", tags)
+                .post(any(A, 0))
+                .post(any(A, 0))
+                .cancel(0)
+                .message(m(0, A, 0))
+                .message(m(1, A, 1)),
+        );
+        scopes.push(
+            two("crosswise", tags)
+                .post(any(A, 0))
+                .post(any(B, 0))
+                .message(m(0, B, 0))
+                .message(m(1, A, 1))
+                .message(m(1, B, 1)),
+        );
+        scopes.push(
+            two("exact, masked", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .message(m(0, A, 0))
+                .message(m(1, A, 1))
+                .message(m(1, B, 1)),
+        );
+    }
+    scopes.push(waiting_is_not_counted());
+    scopes
+}
+
+/// A message waits for another device's receive, one of its sender behind it, and a receive for that one comes.
+#[must_use]
+pub fn waiting_is_not_counted() -> Scope {
+    two("a message behind one that waits", 1)
+        .post(any(A, 0))
+        .post(any(B, 0))
+        .message(m(0, A, 1))
+        .message(m(0, B, 1))
+        .message(m(0, B, 1))
+}
+
+/// A scope in which the absence of a clause shows.
+#[must_use]
+#[cfg(feature = "ablation")]
+pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
+    use tagmatch::offload::Clause;
+    Some(match clause {
+        Clause::BlocksUntilDelPolled => two("one is cancelled", 1)
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .cancel(0)
+            .message(m(0, A, 0))
+            .message(m(1, A, 1)),
+        Clause::CountDecided | Clause::WaitingNotCounted => waiting_is_not_counted(),
+        Clause::CountBehindDels => {
+            one("two messages for two receives", 2).post(any(A, 0)).post(any(A, 0)).message(m(0, A, 0)).message(m(0, A, 0))
+        }
+        Clause::SignalledDel => beside("one receive", 1).post(any(A, 0)).message(m(0, A, 0)).message(m(1, A, 1)),
+        Clause::NeverPassesOver => beside("one receive", 1).post(any(A, 0)).message(m(1, A, 1)),
+        Clause::ClaimantBeforeCancel => beside("cancelled while asked back", 2)
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .cancel(0)
+            .message(m(0, A, 0))
+            .message(m(1, A, 1)),
+        Clause::LaterOfSourceWait => beside("the later fits nothing", 1)
+            .post(any(A, 0))
+            .message(m(0, A, 0))
+            .message(m(1, A, 1))
+            .message(m(1, B, 1)),
+        Clause::PollOn => {
+            two("crosswise", 1).post(any(A, 0)).post(any(B, 0)).message(m(0, B, 0)).message(m(1, A, 1))
+        }
+        Clause::RecallNewestFirst => one("given back", 2)
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .meanwhile(Op::Switch(0, false))
+            .message(m(0, A, 0)),
+        Clause::NoAddWhileRecalling => one("given back and taken again", 2)
+            .post(any(A, 0))
+            .then(Op::Switch(0, false))
+            .then(Op::Switch(0, true))
+            .post(any(A, 0))
+            .message(m(0, A, 0)),
+        Clause::RecalledBlocks
+        | Clause::TakesDespiteDel
+        | Clause::FailedDelMeansMatched
+        | Clause::BufferBudget => return None,
+    })
+}
+
+/// Other readings of the contract, by name; which of them must break order.
+#[must_use]
+pub fn readings() -> Vec<(&'static str, Switches, bool)> {
+    let usual = Switches::default();
+    vec![
+        ("A1", Switches { activation: Activation::OnlyAtAppend, ..usual }, true),
+        ("A2", Switches { out_of_sync: OutOfSync::NothingMatches, ..usual }, false),
+        ("A3 after", Switches { count_order: CountOrder::AfterChange, ..usual }, false),
+        ("A3 not atomic", Switches { count_order: CountOrder::BeforeChangeNotAtomic, ..usual }, false),
+        ("A4", Switches { append_activates: AppendActivates::Itself, ..usual }, true),
+        ("A9", Switches { no_offload: NoOffload::Unexpected, ..usual }, false),
+        ("A10 0x9, 0x2", Switches { hand_back: HandBack::ThenExpected, ..usual }, false),
+        ("A10 0x9, 0xc", Switches { hand_back: HandBack::ThenCanceled, ..usual }, false),
+        ("A12 in order", Switches { expected_order: ExpectedOrder::AsMatched, ..usual }, false),
+        ("A12 FIN", Switches { fin_order: FinOrder::AfterExpected, ..usual }, false),
+        ("A19", Switches { count_at: CountAt::LastPacket, ..usual }, true),
+        ("10", Switches { completion_order: CompletionOrder::Finish, ..usual }, false),
+    ]
+}
+
+/// Scopes large enough to show a reading that breaks order.
+#[must_use]
+pub fn for_readings() -> Vec<Scope> {
+    vec![
+        one("three of one tag", 2)
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .message(m(0, A, 0))
+            .message(m(0, A, 0))
+            .message(m(0, A, 0)),
+        one("messages of two packets", 2)
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .message(m(0, A, 0).packets(2))
+            .message(m(1, A, 0).packets(2))
+            .message(m(0, A, 0)),
+        one("rendezvous, one too long", 1)
+            .post(any(A, 0))
+            .post(any(0, ANY))
+            .message(m(0, A, 0).rendezvous(32))
+            .message(m(1, A, 0).rendezvous(900)),
+    ]
+}
+
+/// Scopes that take longer than CI affords.
+#[must_use]
+pub fn large() -> Vec<Scope> {
+    let mut scopes = Vec::new();
+    for tags in [1, 2] {
+        scopes.push(
+            two("three and three, a cancel", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(B, 0))
+                .cancel(0)
+                .message(m(0, A, 0))
+                .message(m(1, A, 1))
+                .message(m(1, B, 1)),
+        );
+        scopes.push(
+            beside("three and three, two cancels", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(A, 0))
+                .cancel(0)
+                .cancel(1)
+                .message(m(0, A, 0))
+                .message(m(1, A, 1))
+                .message(m(2, B, 1)),
+        );
+    }
+    scopes
+}
