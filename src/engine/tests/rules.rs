@@ -182,6 +182,22 @@ fn a_cancel_pending_on_a_used_entry_answers_completed() {
 }
 
 #[test]
+fn a_message_that_waits_searches_again_when_its_own_nic_used_the_receive() {
+    let mut hand = Hand::new();
+    hand.queued(any(7), 1);
+    let (_, handle, _) = hand.adds()[0];
+    hand.other(7, 5);
+    assert!(matches!(hand.unexpected(7, 0), Answer::Accept { .. }), "it takes the receive despite the DEL");
+    assert_eq!((hand.engine.waiting(), hand.engine.depths()), (0, (0, 1)), "the other one is unexpected");
+    assert_eq!(hand.commands(NIC).len(), 1, "one DEL");
+    hand.done(Operation::Add(handle), true, 1);
+    hand.done(Operation::Del(handle), true, 1);
+    hand.tell(&Event::Released(handle));
+    assert_eq!(hand.received(), [(1, 2)]);
+    hand.no_fault();
+}
+
+#[test]
 fn a_dead_sender_that_asked_a_receive_back_fails_it() {
     let mut hand = Hand::new();
     hand.queued(any(7), 1);
