@@ -185,6 +185,11 @@ impl Engine {
         self.offload.commands(device)
     }
 
+    /// What waits for a device already, without sending anything more down.
+    pub fn commands(&mut self, device: DeviceId) -> &[Command] {
+        self.offload.commands(device)
+    }
+
     /// The device took so many of its commands.
     pub fn handle_submitted(&mut self, device: DeviceId, taken: usize) {
         self.offload.handle_submitted(device, taken);

@@ -134,7 +134,7 @@ impl Waiting {
                 waiter.ticket,
                 waiter.message.held.token.0,
                 u64::from(waiter.message.held.app_ctx),
-                waiter.record.map_or(0, |record| name(record) + 1),
+                waiter.record.map_or(0, |record| name(record).saturating_add(1)),
                 u64::from(waiter.dead.is_some()),
             ]);
         }

@@ -104,6 +104,16 @@ impl Nic {
         }
     }
 
+    /// Take back a DEL that was not submitted. Says whether there was one.
+    pub(crate) fn withdraw_del(&mut self, handle: TagHandle) -> bool {
+        let is_it = |command: &Command| matches!(*command, Command::Del { handle: of, .. } if of == handle);
+        let Some(place) = self.commands.iter().rposition(is_it) else { return false };
+        if let Some(Command::Del { signalled: true, .. }) = self.commands.remove(place) {
+            self.phase.handle_withdrawn(Operation::Del(handle));
+        }
+        true
+    }
+
     /// Queue a SYNC if one is due. Says whether.
     pub(crate) fn push_sync_if_due(&mut self, decided: bool) -> bool {
         if self.switch == Switch::Failed || !self.phase.is_sync_due() {

@@ -182,6 +182,30 @@ fn a_cancel_pending_on_a_used_entry_answers_completed() {
 }
 
 #[test]
+fn a_del_that_was_not_submitted_is_withdrawn_when_the_match_comes_first() {
+    let mut hand = Hand::new();
+    hand.queued(any(7), 1);
+    hand.queued(any(7), 2);
+    let adds = hand.adds();
+    hand.other(7, 5);
+    assert_eq!(hand.commands(NIC), [Command::Del { handle: adds[0].1, signalled: true }]);
+    hand.done(Operation::Add(adds[0].1), true, 0);
+    hand.done(Operation::Add(adds[1].1), true, 0);
+    // Both were matched before the DEL; the host hears of it in one poll.
+    hand.matched(adds[0].1, 7, 0, MatchStage::Complete);
+    assert_eq!(hand.engine.waiting(), 1, "it asks for the second one now");
+    hand.matched(adds[1].1, 7, 0, MatchStage::Complete);
+    hand.tell(&Event::Released(adds[1].1));
+    assert_eq!((hand.engine.waiting(), hand.engine.depths()), (0, (0, 1)));
+    assert!(hand.commands(NIC).is_empty(), "the device does not know the second entry any more");
+    hand.done(Operation::Del(adds[0].1), false, 0);
+    hand.tell(&Event::Released(adds[0].1));
+    assert_eq!(hand.received(), [(1, 99), (2, 99)]);
+    assert_eq!(hand.engine.entries(NIC).0, 0);
+    hand.no_fault();
+}
+
+#[test]
 fn a_message_that_waits_searches_again_when_its_own_nic_used_the_receive() {
     let mut hand = Hand::new();
     hand.queued(any(7), 1);
