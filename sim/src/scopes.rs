@@ -38,6 +38,7 @@ pub fn all() -> Vec<Scope> {
     let mut scopes = one_device();
     scopes.extend(with_second_path());
     scopes.extend(two_devices());
+    scopes.extend(in_batches());
     scopes
 }
 
@@ -224,6 +225,41 @@ fn two_devices() -> Vec<Scope> {
     scopes
 }
 
+/// Scopes in which commands are submitted in batches of any size.
+fn in_batches() -> Vec<Scope> {
+    vec![
+        two_for_two().in_batches(),
+        one("exact, masked, a cancel, in batches", 2)
+            .post(any(A, 0))
+            .post(any(0, ANY))
+            .cancel(0)
+            .message(m(0, B, 0))
+            .message(m(1, A, 0))
+            .in_batches(),
+        beside("one message each, a cancel, in batches", 2)
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .cancel(0)
+            .message(m(0, A, 0))
+            .message(m(1, A, 1))
+            .in_batches(),
+        two("exact, masked, in batches", 1)
+            .post(any(A, 0))
+            .post(any(0, ANY))
+            .message(m(0, A, 0))
+            .message(m(1, A, 1))
+            .in_batches(),
+    ]
+}
+
+fn two_for_two() -> Scope {
+    one("two messages for two receives", 2)
+        .post(any(A, 0))
+        .post(any(A, 0))
+        .message(m(0, A, 0))
+        .message(m(0, A, 0))
+}
+
 /// A message waits for another device's receive, one of its sender behind it, and a receive for that one comes.
 #[must_use]
 pub fn waiting_is_not_counted() -> Scope {
@@ -248,9 +284,7 @@ pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
             .message(m(0, A, 0))
             .message(m(1, A, 1)),
         Clause::CountDecided | Clause::WaitingNotCounted => waiting_is_not_counted(),
-        Clause::CountBehindDels => {
-            one("two messages for two receives", 2).post(any(A, 0)).post(any(A, 0)).message(m(0, A, 0)).message(m(0, A, 0))
-        }
+        Clause::CountBehindDels => two_for_two().in_batches(),
         Clause::SignalledDel => beside("one receive", 1).post(any(A, 0)).message(m(0, A, 0)).message(m(1, A, 1)),
         Clause::NeverPassesOver => beside("one receive", 1).post(any(A, 0)).message(m(1, A, 1)),
         Clause::ClaimantBeforeCancel => beside("cancelled while asked back", 2)
@@ -278,8 +312,13 @@ pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
             .then(Op::Switch(0, true))
             .post(any(A, 0))
             .message(m(0, A, 0)),
+        Clause::TakesDespiteDel => one("cancelled while a message comes", 1)
+            .post(any(A, 0))
+            .post(any(0, ANY))
+            .cancel(0)
+            .message(m(0, A, 0))
+            .message(m(1, B, 0)),
         Clause::RecalledBlocks
-        | Clause::TakesDespiteDel
         | Clause::FailedDelMeansMatched
         | Clause::BufferBudget => return None,
     })
@@ -315,6 +354,11 @@ pub fn for_readings() -> Vec<Scope> {
             .post(any(A, 0))
             .message(m(0, A, 0))
             .message(m(0, A, 0))
+            .message(m(0, A, 0)),
+        one("another unexpected first", 2)
+            .post(any(A, 0))
+            .post(any(A, 0))
+            .message(m(0, B, 0))
             .message(m(0, A, 0)),
         one("messages of two packets", 2)
             .post(any(A, 0))

@@ -40,6 +40,8 @@ struct Known {
     tokens: Vec<Option<u32>>,
     failed: bool,
     over: bool,
+    /// Something may be to be submitted.
+    due: bool,
 }
 
 /// How far a receive is.
@@ -117,6 +119,11 @@ impl Book {
         }
     }
 
+    pub(super) fn is_held(&self, at: usize, token: MessageToken) -> bool {
+        let place = usize::try_from(token.0).unwrap_or(usize::MAX);
+        self.devices[at].tokens.get(place).is_some_and(Option::is_some)
+    }
+
     pub(super) fn take_token(&mut self, at: usize, token: MessageToken) -> Option<u32> {
         self.devices[at].tokens.get_mut(usize::try_from(token.0).ok()?)?.take()
     }
@@ -124,6 +131,14 @@ impl Book {
     pub(super) fn decide(&mut self, message: u32, decision: Decision) {
         self.undecided.retain(|undecided| undecided.message != message);
         self.decisions[message as usize] = decision;
+    }
+
+    pub(super) fn set_due(&mut self, at: usize, due: bool) {
+        self.devices[at].due = due;
+    }
+
+    pub(super) fn is_due(&self, at: usize) -> bool {
+        self.devices[at].due
     }
 
     pub(super) fn handle_failed(&mut self, at: usize) {

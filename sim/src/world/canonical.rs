@@ -33,7 +33,7 @@ impl World {
             let entry = |handle| self.book.receive_of(at, handle).map_or(u64::MAX, u64::from);
             let transfer = |id| self.engine.context_of_transfer(id).unwrap_or(u64::MAX);
             device.canonical_named(&Names { entry: &entry, transfer: &transfer }, &mut hasher);
-            (self.book.is_failed(at), self.book.is_over(at)).hash(&mut hasher);
+            (self.book.is_failed(at), self.book.is_over(at), self.book.is_due(at)).hash(&mut hasher);
             // Entry numbers do not matter, but the list names entries that the engine has let go of.
             hasher.write_u64(self.engine.entries(device_id(at)).0.into());
         }

@@ -64,6 +64,8 @@ pub enum Action {
     Step(usize, Step),
     /// A device tells one event.
     Poll(usize),
+    /// What is due for a device is submitted, where the scope leaves that to the schedule.
+    Submit(usize),
 }
 
 /// What went wrong.
@@ -151,7 +153,9 @@ impl World {
             scope: Arc::clone(scope),
         };
         world.send_all();
-        world.settle()?;
+        for at in 0..world.devices.len() {
+            world.submit(at)?;
+        }
         Ok(world)
     }
 
@@ -184,6 +188,9 @@ impl World {
                 into.push(Action::Poll(at));
             }
             into.extend(device.steps().into_iter().map(|step| Action::Step(at, step)));
+            if self.book.is_due(at) {
+                into.push(Action::Submit(at));
+            }
         }
         let threads = 0..self.scope.threads.len();
         into.extend(threads.filter(|&thread| self.is_possible(thread)).map(Action::User));
@@ -195,7 +202,7 @@ impl World {
         (0..self.devices.len()).all(|at| {
             let device = &self.devices[at];
             let is_told = device.is_quiet() || !self.engine.is_poll_allowed(device_id(at)) || self.book.is_over(at);
-            is_told && device.steps().is_empty()
+            is_told && !self.book.is_due(at) && device.steps().is_empty()
         })
     }
 
@@ -214,8 +221,9 @@ impl World {
                 self.devices[at].step(step);
             }
             Action::Poll(at) => self.poll(at)?,
+            Action::Submit(at) => self.submit(at)?,
         }
-        self.settle()
+        self.settle(action)
     }
 
     fn poll(&mut self, at: usize) -> Result<(), Wrong> {
@@ -237,9 +245,13 @@ impl World {
     }
 
     /// Commands down, completions up, and everything observed on the way.
-    fn settle(&mut self) -> Result<(), Wrong> {
+    fn settle(&mut self, action: Action) -> Result<(), Wrong> {
         for at in 0..self.devices.len() {
-            self.submit(at)?;
+            if self.scope.batched {
+                self.postpone(at, action)?;
+            } else {
+                self.submit(at)?;
+            }
             self.look_into(at)?;
         }
         self.handle_completions()?;
@@ -253,8 +265,34 @@ impl World {
         Ok(())
     }
 
+    /// What the engine has decided is observed now, submitted later.
+    fn postpone(&mut self, at: usize, action: Action) -> Result<(), Wrong> {
+        let commands = self.engine.commands(device_id(at)).to_vec();
+        match action {
+            Action::User(_) | Action::Poll(_) => self.book.set_due(at, true),
+            Action::Submit(_) if !commands.is_empty() => self.book.set_due(at, true),
+            Action::Submit(_) | Action::Step(..) => {}
+        }
+        for command in &commands {
+            match *command {
+                Command::Answer { message, .. } if self.book.is_held(at, message) => {
+                    self.handle_command(at, command)?;
+                }
+                Command::Add { handle, .. } => {
+                    let context = self.engine.context_of(device_id(at), handle);
+                    if let Some(receive) = context.and_then(|context| u32::try_from(context).ok()) {
+                        self.book.handle_added(at, handle, receive);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn submit(&mut self, at: usize) -> Result<(), Wrong> {
         let id = device_id(at);
+        self.book.set_due(at, false);
         let commands = self.engine.poll_commands(id);
         if commands.is_empty() {
             return Ok(());
@@ -285,8 +323,9 @@ impl World {
         let id = device_id(at);
         match *command {
             Command::Add { handle, unexpected_count, .. } => {
-                let context = self.engine.context_of(id, handle);
-                let Some(receive) = context.and_then(|context| u32::try_from(context).ok()) else {
+                let context = self.engine.context_of(id, handle).and_then(|context| u32::try_from(context).ok());
+                // In a batch it may have ended since.
+                let Some(receive) = context.or_else(|| self.book.receive_of(at, handle)) else {
                     return Err(Wrong::Refused(format!("ADD of {handle:?}, which no posted receive stands for")));
                 };
                 self.book.handle_added(at, handle, receive);
@@ -301,6 +340,10 @@ impl World {
             }
             Command::Answer { message, answer } => {
                 let Some(message) = self.book.take_token(at, message) else {
+                    if self.scope.batched {
+                        // Handled when it was queued.
+                        return Ok(());
+                    }
                     return Err(Wrong::Refused(format!("an answer for {message:?}, which is not held")));
                 };
                 if let Answer::Accept { buffer, .. } = answer {
@@ -476,6 +519,7 @@ impl World {
             Action::Step(at, Step::Packet(peer)) => format!("device {at} gets a packet of peer {}", peer.0),
             Action::Step(at, Step::Read(_)) => format!("device {at} finishes a read"),
             Action::Poll(at) => format!("poll device {at}"),
+            Action::Submit(at) => format!("submit to device {at}"),
         }
     }
 

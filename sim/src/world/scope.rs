@@ -28,6 +28,8 @@ pub struct Scope {
     pub counters_start: u16,
     /// The offload rules in force.
     pub rules: Rules,
+    /// Commands are submitted when the schedule says so, and not at once: batches form.
+    pub batched: bool,
     /// Hold the run to the acceptance order across senders as well, every arrival an interval (one TM device).
     pub acceptance_order: bool,
 }
@@ -245,6 +247,13 @@ impl Scope {
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.threads.iter().flatten().any(|op| matches!(op, Op::Fail(_)))
+    }
+
+    /// Commands are submitted whenever the schedule says so.
+    #[must_use]
+    pub fn in_batches(mut self) -> Self {
+        self.batched = true;
+        self
     }
 
     /// Other rules.
