@@ -4,9 +4,11 @@
 
 use tagmatch::device::soft::Switches;
 use tagmatch::device::soft::switches::{
-    Activation, AppendActivates, CompletionOrder, CountAt, CountOrder, ExpectedOrder, FinOrder, HandBack,
+    Activation, AppendActivates, CountAt, CountOrder, ExpectedOrder, FinOrder, HandBack,
     NoOffload, OutOfSync,
 };
+
+use tagmatch::ids::PeerId;
 
 use crate::world::scope::{Message, Op, Path, Scope, any, from};
 
@@ -38,7 +40,9 @@ pub fn all() -> Vec<Scope> {
     let mut scopes = one_device();
     scopes.extend(with_second_path());
     scopes.extend(two_devices());
+    scopes.extend(three_and_three());
     scopes.extend(in_batches());
+    scopes.extend(with_losses());
     scopes
 }
 
@@ -252,6 +256,50 @@ fn in_batches() -> Vec<Scope> {
     ]
 }
 
+/// Scopes in which a path or a device is lost.
+fn with_losses() -> Vec<Scope> {
+    let mut scopes = Vec::new();
+    for tags in [1, 2] {
+        scopes.push(
+            one("a sender is lost", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .meanwhile(Op::Lose(PeerId(0)))
+                .message(m(0, A, 0).packets(2))
+                .message(m(1, A, 0))
+                .message(m(0, B, 0).rendezvous(32)),
+        );
+        scopes.push(
+            beside("the sender beside is lost", tags)
+                .post(any(A, 0))
+                .post(any(A, 0))
+                .meanwhile(Op::Lose(PeerId(1)))
+                .message(m(0, A, 0))
+                .message(m(1, A, 1).packets(2))
+                .message(m(1, A, 1).rendezvous(32)),
+        );
+        scopes.push(
+            beside("the device fails", tags)
+                .post(any(A, 0))
+                .post(any(A, 0))
+                .cancel(0)
+                .meanwhile(Op::Fail(0))
+                .message(m(0, A, 0).packets(2))
+                .message(m(1, A, 1)),
+        );
+        scopes.push(
+            two("one of them fails", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .meanwhile(Op::Fail(0))
+                .message(m(0, A, 0))
+                .message(m(1, A, 1))
+                .message(m(1, B, 1)),
+        );
+    }
+    scopes
+}
+
 fn two_for_two() -> Scope {
     one("two messages for two receives", 2)
         .post(any(A, 0))
@@ -340,7 +388,6 @@ pub fn readings() -> Vec<(&'static str, Switches, bool)> {
         ("A12 in order", Switches { expected_order: ExpectedOrder::AsMatched, ..usual }, false),
         ("A12 FIN", Switches { fin_order: FinOrder::AfterExpected, ..usual }, false),
         ("A19", Switches { count_at: CountAt::LastPacket, ..usual }, true),
-        ("10", Switches { completion_order: CompletionOrder::Finish, ..usual }, false),
     ]
 }
 
@@ -377,6 +424,53 @@ pub fn for_readings() -> Vec<Scope> {
 /// Scopes that take longer than CI affords.
 #[must_use]
 pub fn large() -> Vec<Scope> {
+    let mut scopes = Vec::new();
+    for tags in [1, 2] {
+        scopes.push(
+            two("three and four, two cancels, in batches", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(B, 0))
+                .cancel(0)
+                .cancel(1)
+                .message(m(0, A, 0))
+                .message(m(0, B, 0))
+                .message(m(1, A, 1))
+                .message(m(1, B, 1))
+                .in_batches(),
+        );
+        scopes.push(
+            beside("three and four, two cancels, in batches", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(A, 0))
+                .cancel(0)
+                .cancel(1)
+                .message(m(0, A, 0))
+                .message(m(0, B, 0))
+                .message(m(1, A, 1))
+                .message(m(2, B, 1))
+                .in_batches(),
+        );
+        scopes.push(
+            one("three and four, three cancels, in batches", tags)
+                .post(any(A, 0))
+                .post(any(0, ANY))
+                .post(any(A, 0))
+                .cancel(0)
+                .cancel(1)
+                .cancel(2)
+                .message(m(0, A, 0))
+                .message(m(0, B, 0))
+                .message(m(1, A, 0).packets(2))
+                .message(m(1, B, 0))
+                .in_batches(),
+        );
+    }
+    scopes
+}
+
+fn three_and_three() -> Vec<Scope> {
     let mut scopes = Vec::new();
     for tags in [1, 2] {
         scopes.push(

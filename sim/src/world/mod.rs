@@ -256,6 +256,9 @@ impl World {
         }
         self.handle_completions()?;
         self.handle_undecided()?;
+        if self.book.is_anything_lost() {
+            self.handle_vanished()?;
+        }
         while let Some(fault) = self.engine.poll_fault() {
             match fault {
                 Fault::Failed { device, .. } if self.book.is_failed(usize::from(device.0)) => {}
@@ -310,11 +313,8 @@ impl World {
                 "device {at} has no room for {:?}: a resource was not counted",
                 commands.get(taken)
             ))),
-            // It failed by itself, and its queue goes when the engine hears of it.
-            Err(_) if self.book.is_failed(at) => {
-                self.engine.handle_submitted(id, commands.len());
-                Ok(())
-            }
+            // It took nothing, and what waits for it goes when the engine hears of its failure.
+            Err(_) if self.book.is_failed(at) => Ok(()),
             Err(error) => Err(Wrong::Refused(error.to_string())),
         }
     }
@@ -340,7 +340,7 @@ impl World {
             }
             Command::Answer { message, answer } => {
                 let Some(message) = self.book.take_token(at, message) else {
-                    if self.scope.batched {
+                    if self.scope.batched || self.book.is_failed(at) {
                         // Handled when it was queued.
                         return Ok(());
                     }
@@ -419,6 +419,20 @@ impl World {
                 Err(Wrong::Completion(format!("m{message} goes to r{receive}, but was {decision:?} before")))
             }
         }
+    }
+
+    /// Unexpected messages that went with their sender.
+    fn handle_vanished(&mut self) -> Result<(), Wrong> {
+        let there: Vec<u32> = self.engine.unexpected().collect();
+        for message in 0..u32::try_from(self.scope.messages.len()).unwrap_or(0) {
+            let was_there = self.book.decisions[message as usize] == Decision::Unexpected;
+            if was_there && self.is_lost(message) && !there.contains(&message) {
+                self.book.decisions[message as usize] = Decision::Vanished;
+                self.tell(|| format!("    m{message} is gone with its sender"));
+                self.observe(Observation::Vanished { message: MessageName(message) }, Monitors::BOTH)?;
+            }
+        }
+        Ok(())
     }
 
     /// Messages that no longer wait and were given to nobody are unexpected.
