@@ -41,8 +41,8 @@ use crate::matching::{Config as MatchingConfig, Matcher};
 use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
-use transfer::{Held, Multi, Transfers};
-use waiting::{Message, Waiting};
+use transfer::{Claimed, Held, Multi, Transfers};
+use waiting::Waiting;
 
 /// How to set up an engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +65,8 @@ pub struct Engine {
     waiting: Waiting,
     transfers: Transfers,
     multis: Slab<Multi>,
-    claims: Slab<Message>,
+    claims: Slab<Claimed>,
+    claims_made: u32,
     completions: VecDeque<Completion>,
     faults: VecDeque<Fault>,
     counters_start: u16,
@@ -130,6 +131,7 @@ impl Engine {
             transfers: Transfers::default(),
             multis: Slab::new(),
             claims: Slab::new(),
+            claims_made: 0,
             completions: VecDeque::new(),
             faults: VecDeque::new(),
             counters_start: config.counters_start,

@@ -38,9 +38,9 @@ pub use reason::{Reason, Statistics};
 pub(crate) use events::{Held, Outcome};
 pub(crate) use mirror::Record;
 
-use crate::ids::{DeviceId, GroupId, PeerId, ReceiveId, TransferId};
+use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId};
 use crate::matching::Pattern;
-use crate::seam::{Buffer, Capabilities, Command};
+use crate::seam::{Answer, Buffer, Capabilities, Command};
 
 use buffers::Stretches;
 use layout::Peers;
@@ -143,6 +143,16 @@ impl Offload {
         {
             nic.commands.push_back(command);
         }
+    }
+
+    /// Take back the answer for a message that was not submitted: the device has forgotten the message.
+    pub(crate) fn withdraw_answer(&mut self, device: DeviceId, message: MessageToken) -> Option<Answer> {
+        let commands = &mut self.nics.get_mut(device.0 as usize)?.commands;
+        let is_it =
+            |command: &Command| matches!(*command, Command::Answer { message: of, .. } if of == message);
+        let place = commands.iter().position(is_it)?;
+        let Some(Command::Answer { answer, .. }) = commands.remove(place) else { return None };
+        Some(answer)
     }
 
     /// Commands that wait for a device, oldest first; the owner submits them and says how many were taken.

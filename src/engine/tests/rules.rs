@@ -182,6 +182,45 @@ fn a_cancel_pending_on_a_used_entry_answers_completed() {
 }
 
 #[test]
+fn a_claim_whose_message_was_lost_names_nothing_even_when_another_is_made() {
+    let mut hand = Hand::new();
+    let arrival = hand.arrival(7, 5, false);
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Arrived(arrival));
+    let (lost, _) = hand.engine.claim(&any(7)).unwrap();
+    let gone = crate::seam::Data {
+        target: DataTarget::Message(arrival.message),
+        length: 0,
+        immediate: None,
+        error: Some(crate::seam::DataError::PathLost),
+    };
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Data(gone));
+    hand.other(7, 5);
+    let (there, _) = hand.engine.claim(&any(7)).unwrap();
+    assert!(!hand.engine.receive_claimed(lost, Buffer::new(1000, 100), 1));
+    assert!(hand.engine.receive_claimed(there, Buffer::new(2000, 100), 2));
+    hand.place(OTHER);
+    assert_eq!(hand.received(), [(2, 2)]);
+    hand.no_fault();
+}
+
+#[test]
+fn a_message_that_is_lost_before_its_answer_was_submitted_fails_its_receive() {
+    let mut hand = Hand::new();
+    let arrival = hand.arrival(7, 5, false);
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Arrived(arrival));
+    assert!(matches!(hand.post(any(7), 1), crate::engine::Posting::Matched(_)));
+    let error = crate::seam::DataError::PathLost;
+    let target = DataTarget::Message(arrival.message);
+    let lost = crate::seam::Data { target, length: 0, immediate: None, error: Some(error) };
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Data(lost));
+    assert!(hand.commands(OTHER).is_empty(), "the device has forgotten the message");
+    let completions = hand.completions();
+    assert!(matches!(completions[0].end, crate::engine::End::Failed { error: why, .. } if why == error));
+    assert_eq!((completions.len(), hand.engine.transfers()), (1, 0));
+    hand.no_fault();
+}
+
+#[test]
 fn a_del_that_was_not_submitted_is_withdrawn_when_the_match_comes_first() {
     let mut hand = Hand::new();
     hand.queued(any(7), 1);
