@@ -4,5 +4,6 @@
 
 pub mod checker;
 pub mod explore;
+pub mod schedules;
 pub mod scopes;
 pub mod world;

@@ -382,13 +382,20 @@ pub fn readings() -> Vec<(&'static str, Switches, bool)> {
         ("A3 after", Switches { count_order: CountOrder::AfterChange, ..usual }, false),
         ("A3 not atomic", Switches { count_order: CountOrder::BeforeChangeNotAtomic, ..usual }, false),
         ("A4", Switches { append_activates: AppendActivates::Itself, ..usual }, true),
-        ("A9", Switches { no_offload: NoOffload::Unexpected, ..usual }, false),
+        ("A9", Switches { no_offload: NoOffload::Unexpected, ..usual }, true),
         ("A10 0x9, 0x2", Switches { hand_back: HandBack::ThenExpected, ..usual }, false),
         ("A10 0x9, 0xc", Switches { hand_back: HandBack::ThenCanceled, ..usual }, false),
         ("A12 in order", Switches { expected_order: ExpectedOrder::AsMatched, ..usual }, false),
         ("A12 FIN", Switches { fin_order: FinOrder::AfterExpected, ..usual }, false),
         ("A19", Switches { count_at: CountAt::LastPacket, ..usual }, true),
     ]
+}
+
+fn without_rendezvous(mut scope: Scope) -> Scope {
+    for path in &mut scope.paths {
+        path.rendezvous = false;
+    }
+    scope
 }
 
 /// Scopes large enough to show a reading that breaks order.
@@ -418,6 +425,12 @@ pub fn for_readings() -> Vec<Scope> {
             .post(any(0, ANY))
             .message(m(0, A, 0).rendezvous(32))
             .message(m(1, A, 0).rendezvous(900)),
+        without_rendezvous(
+            one("rendezvous, not offloaded", 1)
+                .post(any(A, 0))
+                .message(m(0, A, 0).rendezvous(32))
+                .message(m(0, A, 0)),
+        ),
     ]
 }
 

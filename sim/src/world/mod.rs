@@ -642,5 +642,5 @@ fn receive_at(buffer: &Buffer) -> u32 {
     u32::try_from(buffer.address >> STRETCH).unwrap_or(u32::MAX)
 }
 
-const STRETCH: u32 = 24;
+const STRETCH: u32 = 32;
 const BOUNCE: u64 = 1 << 63;

@@ -82,6 +82,10 @@ impl World {
         let outcome = self.engine.cancel(id);
         let receive = ReceiveName(receive);
         self.observe(Observation::CancelCalled { receive }, Monitors::BOTH)?;
+        if self.book.progress[receive.0 as usize].cancelling {
+            // It joins the one that is not answered yet.
+            return Ok(());
+        }
         if outcome == CancelOutcome::TooLate {
             self.tell(|| "    too late".to_owned());
             return self.observe(Observation::CancelAnswered { receive, cancelled: false }, Monitors::BOTH);
