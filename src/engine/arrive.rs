@@ -82,6 +82,8 @@ impl Engine {
             Search::Takes(slot) => {
                 let answer = self.accept_now(envelope, &held, arrival.in_hand, &slot);
                 self.decided(&message);
+                // Messages of other paths may have waited for it (rule 4).
+                self.reconsider();
                 answer
             }
             Search::None => {
@@ -252,12 +254,14 @@ impl Engine {
     /// Something changed that messages may have waited for: those whose turn it is search again, in their order.
     #[inline]
     pub(super) fn reconsider(&mut self) {
-        if !self.waiting.is_empty() {
-            self.reconsider_all();
-        }
+        // One that is decided may take a receive that another, looked at before, waits for.
+        while !self.waiting.is_empty() && self.reconsider_once() {}
     }
 
-    fn reconsider_all(&mut self) {
+    /// Whether a message was decided.
+    #[inline(never)]
+    fn reconsider_once(&mut self) -> bool {
+        let mut any = false;
         for waiter in self.waiting.take_all() {
             if self.waiting.holds_back(waiter.message.envelope.source)
                 && self.offload.rules().hold(Clause::LaterOfSourceWait)
@@ -271,9 +275,10 @@ impl Engine {
             if still.is_some() {
                 self.waiting.push(waiter);
             } else {
-                self.decide_waiter(waiter);
+                any |= self.decide_waiter(waiter);
             }
         }
+        any
     }
 
     /// Whether a message still waits for the entry that it waited for.
@@ -283,11 +288,12 @@ impl Engine {
             || record.place() == Place::Recalling && waiter.dead.is_none()
     }
 
-    fn decide_waiter(&mut self, waiter: Waiter) {
+    /// Search for a message that waited. Whether it is decided.
+    fn decide_waiter(&mut self, waiter: Waiter) -> bool {
         let message = waiter.message;
         if waiter.dead.is_some() {
             self.decided_after_waiting(&message);
-            return;
+            return true;
         }
         match self.search(&message) {
             Search::Takes(slot) => {
@@ -296,14 +302,17 @@ impl Engine {
                     self.after_piece(&slot, false);
                 }
                 self.decided_after_waiting(&message);
+                true
             }
             Search::None => {
                 self.matcher.queue_unexpected(message.envelope, message.held);
                 self.decided_after_waiting(&message);
+                true
             }
             Search::Waits(record) => {
                 self.ask_back(record, waiter.ticket);
                 self.waiting.push(Waiter { record: Some(record), ..waiter });
+                false
             }
         }
     }

@@ -207,6 +207,12 @@ impl Engine {
             self.reconsider();
             return Ok(());
         }
+        if let Some(answer) = self.offload.withdraw_answer(device, token) {
+            if let Answer::Accept { transfer: Some(transfer), .. } = answer {
+                self.end_transfer(transfer, Some(error));
+            }
+            return Ok(());
+        }
         let is_it = |id: &crate::ids::MessageId| {
             self.matcher.unexpected(*id).is_some_and(|(_, held)| held.device == device && held.token == token)
         };
@@ -217,8 +223,8 @@ impl Engine {
         let claimed = self
             .claims
             .iter()
-            .find(|(_, message)| message.held.device == device && message.held.token == token)
-            .map(|(claim, _)| claim);
+            .find(|(_, claimed)| (claimed.message.held.device, claimed.message.held.token) == (device, token))
+            .map(|(index, _)| index);
         match claimed {
             Some(claim) => {
                 self.claims.remove(claim);
@@ -243,7 +249,7 @@ impl Engine {
                 let _dropped = self.matcher.take_unexpected(id);
             }
         }
-        self.claims.retain(|_, message| message.held.device != device);
+        self.claims.retain(|_, claimed| claimed.message.held.device != device);
         for id in self.transfers.through(device) {
             self.end_transfer(id, Some(DataError::DeviceFailed));
         }

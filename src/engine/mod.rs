@@ -37,14 +37,14 @@ use std::collections::VecDeque;
 
 use slab::Slab;
 
-use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId};
+use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId, TransferId};
 use crate::matching::{Config as MatchingConfig, Matcher};
 use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
 use outbox::Outbox;
-use transfer::{Held, Multi, Transfers};
-use waiting::{Message, Waiting};
+use transfer::{Claimed, Held, Multi, Transfers};
+use waiting::Waiting;
 
 /// How to set up an engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +67,8 @@ pub struct Engine {
     waiting: Waiting,
     transfers: Transfers,
     multis: Slab<Multi>,
-    claims: Slab<Message>,
+    claims: Slab<Claimed>,
+    claims_made: u32,
     completions: Outbox<Completion>,
     faults: VecDeque<Fault>,
     counters_start: u16,
@@ -139,6 +140,7 @@ impl Engine {
             transfers: Transfers::default(),
             multis: Slab::new(),
             claims: Slab::new(),
+            claims_made: 0,
             completions: Outbox::new(),
             faults: VecDeque::new(),
             counters_start: config.counters_start,
@@ -191,6 +193,11 @@ impl Engine {
             self.offload.refill();
             self.offload.poll_due();
         }
+        self.offload.commands(device)
+    }
+
+    /// What waits for a device already, without sending anything more down.
+    pub fn commands(&mut self, device: DeviceId) -> &[Command] {
         self.offload.commands(device)
     }
 
@@ -271,6 +278,23 @@ impl Engine {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The senders' words (`app_ctx`) of the messages that wait, oldest first.
+    pub fn undecided(&self) -> impl Iterator<Item = u32> + '_ {
+        self.waiting.app_ctxs()
+    }
+
+    /// The senders' words (`app_ctx`) of the messages on the unexpected list, oldest first. Not for the hot path.
+    pub fn unexpected(&self) -> impl Iterator<Item = u32> + '_ {
+        let held = |id| self.matcher.unexpected(id).map(|(_, held)| held.app_ctx);
+        self.matcher.unexpected_ids().into_iter().filter_map(held)
+    }
+
+    /// The context of the receive that a transfer under way belongs to.
+    #[must_use]
+    pub fn context_of_transfer(&self, transfer: TransferId) -> Option<u64> {
+        self.transfers.find(transfer).map(|transfer| transfer.context)
     }
 
     /// Transfers under way.

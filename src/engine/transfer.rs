@@ -79,6 +79,13 @@ impl Transfers {
     }
 }
 
+/// A claimed message, and which claim of all it was: a stale one names nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claimed {
+    pub(super) serial: u32,
+    pub(super) message: super::waiting::Message,
+}
+
 /// A multi-receive buffer: it stays posted at its place until less than `least` is left of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Multi {
