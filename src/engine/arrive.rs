@@ -67,7 +67,7 @@ impl Engine {
         let held = Held::new(device, arrival);
         if let Err(fault) = self.offload.handle_arrived(device, arrival.counted) {
             // The message itself is no worse for it, unless there is no such device.
-            self.fault(device, fault);
+            self.fault(device, *fault);
             if device.0 as usize >= self.offload.device_count() {
                 return Answer::Discard;
             }

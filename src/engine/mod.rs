@@ -22,7 +22,6 @@ mod arrive;
 mod canonical;
 mod completion;
 mod events;
-mod outbox;
 mod receive;
 mod transfer;
 mod waiting;
@@ -39,10 +38,9 @@ use slab::Slab;
 
 use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId, TransferId};
 use crate::matching::{Config as MatchingConfig, Matcher};
-use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
+use crate::offload::{Fault, Offload, Outbox, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
-use outbox::Outbox;
 use transfer::{Claimed, Held, Multi, Transfers};
 use waiting::Waiting;
 
@@ -177,7 +175,7 @@ impl Engine {
             else {
                 continue;
             };
-            let record = self.offload.track(id, pattern, slot.buffer, slot.multi != NONE);
+            let record = self.offload.track(id, &pattern, &slot.buffer, slot.multi != NONE);
             if let Some(slot) = self.matcher.posted_mut(id) {
                 slot.record = index32(record);
             }
@@ -188,10 +186,10 @@ impl Engine {
     /// ([`Self::handle_submitted`]); those come no more.
     ///
     /// This is also where receives are sent down and counts reported, so call it after posting and after polling.
+    #[inline]
     pub fn poll_commands(&mut self, device: DeviceId) -> &[Command] {
-        if self.offload.is_active() {
-            self.offload.refill();
-            self.offload.poll_due();
+        if self.offload.is_active() && !self.offload.is_quiet() {
+            self.offload.poll();
         }
         self.offload.commands(device)
     }
@@ -202,6 +200,7 @@ impl Engine {
     }
 
     /// The device took so many of its commands.
+    #[inline]
     pub fn handle_submitted(&mut self, device: DeviceId, taken: usize) {
         self.offload.handle_submitted(device, taken);
     }

@@ -93,6 +93,20 @@ impl Engine {
                 return Posting::Queued(id);
             }
         }
+        self.post_otherwise(receive)
+    }
+
+    /// With a device that matches: budget 180 instructions if it is idle and the receive goes straight down.
+    #[inline(never)]
+    fn post_otherwise(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once
+            && self.offload.is_active()
+            && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
+            && let Some(id) = self.matcher.try_post(&receive.pattern, Slot { record, ..Slot::new(receive) })
+        {
+            self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
+            return Posting::Queued(id);
+        }
         self.post_any(receive)
     }
 
@@ -116,7 +130,7 @@ impl Engine {
     }
 
     fn track(&mut self, id: ReceiveId, receive: &Receive, multi: bool) {
-        let record = self.offload.track(id, receive.pattern, receive.buffer, multi);
+        let record = self.offload.track(id, &receive.pattern, &receive.buffer, multi);
         if let Some(slot) = self.matcher.posted_mut(id) {
             slot.record = index32(record);
         }

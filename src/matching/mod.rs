@@ -241,6 +241,19 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.posted.take(id)
     }
 
+    /// The quick half of [`Self::take_posted`] for a receive that a message took which the caller knows of, for
+    /// callers whose own work is as short: what `read` makes of the caller's value. None, and nothing has changed, if
+    /// the message does not fit or the receive is not among the newest of a short list.
+    #[inline(always)]
+    pub fn try_take_posted_by<O>(
+        &mut self,
+        id: ReceiveId,
+        envelope: &Envelope,
+        read: impl FnOnce(&R) -> O,
+    ) -> Option<O> {
+        self.posted.take_current(id, envelope, &self.groups, read)
+    }
+
     /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.
     #[inline(always)]
     pub fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {

@@ -20,10 +20,12 @@ mod fault;
 mod layout;
 mod mirror;
 mod nic;
+mod outbox;
 mod overlap;
 mod phase;
 mod policy;
 mod queue;
+mod quick;
 mod reason;
 #[cfg(test)]
 mod tests;
@@ -36,7 +38,9 @@ pub use overlap::CLASSES_MAX;
 pub use reason::{Reason, Statistics};
 
 pub(crate) use events::{Held, Outcome};
+pub(crate) use fault::Checked;
 pub(crate) use mirror::Record;
+pub(crate) use outbox::Outbox;
 
 use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId};
 use crate::matching::Pattern;
@@ -99,6 +103,12 @@ impl Offload {
         self.active
     }
 
+    /// Whether [`Self::poll`] would find nothing to do.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.nics.iter().all(Nic::is_quiet)
+    }
+
     #[inline]
     pub(crate) fn rules(&self) -> Rules {
         self.rules
@@ -118,13 +128,13 @@ impl Offload {
         self.mirror.record_mut(index)
     }
 
-    /// A receive was queued as posted.
-    #[inline]
+    /// A receive was queued as posted. If there is one device, idle, it goes straight down when nothing speaks
+    /// against it, and none of the queues hears of it.
     pub(crate) fn track(
         &mut self,
         receive: ReceiveId,
-        pattern: Pattern,
-        buffer: Buffer,
+        pattern: &Pattern,
+        buffer: &Buffer,
         multi: bool,
     ) -> usize {
         self.statistics.tracked += 1;

@@ -1,0 +1,91 @@
+//! The usual life of an offloaded receive in few instructions: straight down, its ADD done, matched, released.
+//!
+//! Each function here does the usual case whole, or tells that this is not it and has changed nothing. Then the
+//! general way is taken (`policy`, `events`), which does the same for every case. None of these needs a call: what
+//! needs none saves no registers, and most of what a short path costs is saving registers.
+//!
+//! Not here: rules of its own.
+
+use crate::ids::{DeviceId, ReceiveId, TagHandle};
+use crate::matching::Pattern;
+use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
+
+use super::entry::{Place, Step};
+use super::{Offload, Record};
+
+impl Offload {
+    /// Whether a receive that is about to be posted can go straight down to the only device, and which record it is
+    /// to get. Changes nothing. Budget: 45 instructions.
+    #[inline(always)]
+    pub(crate) fn way_down(&self, pattern: &Pattern, buffer: &Buffer) -> Option<u32> {
+        let [nic] = &*self.nics else { return None };
+        let may = nic.is_idle()
+            && nic.is_held_up().is_none()
+            && self.peers.is_anybody(pattern)
+            && nic.takes(buffer)
+            && self.stretches.is_behind_all(buffer)
+            && nic.has_room();
+        if may { self.mirror.free_place() } else { None }
+    }
+
+    /// The receive was posted, and [`Self::way_down`] said that it can go. Budget: 60 instructions.
+    #[inline(always)]
+    pub(crate) fn go_down(&mut self, index: u32, receive: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
+        let [nic] = &mut *self.nics else { return };
+        let Some(record) = self.mirror.track_at(index, receive, pattern, buffer) else { return };
+        record.reason = nic.held_up_by;
+        if nic.list(record, index as usize, None, self.rules) {
+            self.stretches.put_last(buffer, index);
+            self.statistics.tracked += 1;
+            self.statistics.adds += 1;
+        }
+    }
+
+    /// An ADD that was due is done, in phase. Budget: 20 instructions.
+    #[inline(always)]
+    pub(crate) fn try_add_done(&mut self, device: DeviceId, done: &OperationDone) -> bool {
+        let Operation::Add(handle) = done.operation else { return false };
+        match self.nics.get_mut(device.0 as usize) {
+            Some(nic) if !done.sync_requested => nic.phase.try_add_done(handle, done.phase),
+            _ => false,
+        }
+    }
+
+    /// A device matched an entry, all data placed in the user's buffer. `complete` ends the receive, or declines; then
+    /// nothing has changed. Budget: 30 instructions beside `complete`.
+    #[inline(always)]
+    pub(crate) fn try_match(
+        &mut self,
+        device: DeviceId,
+        matched: &Match,
+        complete: impl FnOnce(&Record) -> bool,
+    ) -> bool {
+        let Some(record) = self.mirror.find_mut(device, matched.handle) else { return false };
+        if record.place() != Place::Listed
+            || !record.is_usual()
+            || matched.stage != MatchStage::Complete
+            || !complete(record)
+        {
+            return false;
+        }
+        self.statistics.matched_by_device += 1;
+        record.step(Step::MatchWhole)
+    }
+
+    /// A device let go of an entry that it had matched. Budget: 45 instructions.
+    #[inline(always)]
+    pub(crate) fn try_release(&mut self, device: DeviceId, handle: TagHandle) -> bool {
+        let Some(record) = self.mirror.find_mut(device, handle) else { return false };
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else { return false };
+        if record.place() != Place::Gone || !record.is_usual() || !record.slot_kept {
+            return false;
+        }
+        nic.give_back_slot();
+        nic.handle_released();
+        (record.pinned, record.slot_kept) = (None, false);
+        let buffer = record.buffer;
+        self.mirror.forget(handle.index as usize);
+        self.stretches.remove(&buffer);
+        true
+    }
+}
