@@ -17,10 +17,12 @@ mod chunks;
 mod class;
 mod fifo;
 mod hash;
+mod message;
 pub mod naive;
 mod order;
 mod pattern;
 mod posted;
+mod receive;
 mod store;
 mod table;
 #[cfg(test)]

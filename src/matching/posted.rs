@@ -3,10 +3,11 @@
 //! Not here: messages.
 
 use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
-use super::fifo::{Link, Links};
+use super::fifo::Link;
 use super::hash::{Hasher, low};
 use super::pattern::{Envelope, Pattern};
-use super::store::{Dense, Entry, NO_SLOT, Store};
+use super::receive::{DENSE, Receive, STAYS, UNCLASSED};
+use super::store::{Dense, NO_SLOT, Store};
 use super::table::Place;
 use super::{Statistics, Stay};
 use crate::ids::ReceiveId;
@@ -25,23 +26,6 @@ pub(super) struct PostedList<R> {
     unclassed: u32,
     uses: u64,
     builds: u64,
-}
-
-/// One posted receive.
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-pub(super) struct Receive<R> {
-    tag: u64,
-    mask: u64,
-    source_mask: u32,
-    source: u32,
-    sequence: u64,
-    /// [`GROUP`], [`STAYS`], and from bit 8 on one more than its class, or [`DENSE`] or [`UNCLASSED`].
-    state: u32,
-    /// Of its key, if it is in a class.
-    fragment: u32,
-    link: Link,
-    value: R,
 }
 
 /// A receive that was found, and how to take it.
@@ -431,7 +415,7 @@ impl<R: Copy> PostedList<R> {
     #[cfg(test)]
     pub(super) fn check(&self) {
         self.store.check(|receive| receive.home() == DENSE);
-        let mut in_classes = 0;
+        let mut in_classes = 0usize;
         for (number, class) in self.classes.iter().enumerate() {
             let cells = class.table.check();
             let mut count = 0;
@@ -458,115 +442,9 @@ impl<R: Copy> PostedList<R> {
         }
         let unclassed = self.store.in_order(|receive| receive.home() == UNCLASSED);
         assert_eq!(unclassed.first().map_or(NO_SLOT, |(_, slot)| *slot), self.unclassed);
-        assert_eq!(in_classes as usize + unclassed.len(), self.store.indexed() as usize);
+        assert_eq!(in_classes + unclassed.len(), self.store.indexed() as usize);
     }
 }
 
-impl<R: Copy> Receive<R> {
-    #[inline]
-    pub(super) fn id(&self, slot: u32) -> ReceiveId {
-        ReceiveId { index: slot, generation: low(self.sequence) }
-    }
-
-    /// The caller's value.
-    #[inline(always)]
-    pub(super) const fn value(&self) -> R {
-        self.value
-    }
-
-    /// Whether it wants no group and leaves with its first match.
-    #[inline(always)]
-    pub(super) const fn is_plain(&self) -> bool {
-        self.state & (GROUP | STAYS) == 0
-    }
-
-    fn new(wanted: Wanted, stay: Stay, value: R) -> Self {
-        let link = Link::free(NO_SLOT);
-        let (tag, mask, source, source_mask, state, fragment, sequence) = (0, 0, 0, 0, 0, 0, 0);
-        let mut new = Self { tag, mask, source_mask, source, sequence, state, fragment, link, value };
-        new.write(wanted, stay, value, sequence);
-        new
-    }
-
-    /// Write all that a dense receive needs. Budget: 10 instructions.
-    #[inline(always)]
-    fn write(&mut self, wanted: Wanted, stay: Stay, value: R, sequence: u64) {
-        let Wanted { tag, mask, source_mask, source, is_group } = wanted;
-        (self.tag, self.mask, self.source_mask, self.source) = (tag, mask, source_mask, source);
-        self.state = u32::from(is_group) * GROUP | if stay == Stay::Posted { STAYS } else { 0 };
-        (self.sequence, self.value) = (sequence, value);
-    }
-
-    #[inline]
-    const fn home(&self) -> usize {
-        (self.state >> 8) as usize
-    }
-
-    #[inline]
-    fn set_home(&mut self, home: usize) {
-        self.state = (self.state & 0xff) | low(home as u64) << 8;
-    }
-
-    #[inline]
-    const fn wanted(&self) -> Wanted {
-        let Self { tag, mask, source_mask, source, .. } = *self;
-        Wanted { tag, mask, source_mask, source, is_group: self.state & GROUP != 0 }
-    }
-
-    fn pattern(&self) -> Pattern {
-        self.wanted().pattern()
-    }
-
-    #[inline(always)]
-    fn fits(&self, message: &Envelope, groups: &Groups) -> bool {
-        self.wanted().fits(message.tag.0, message.source.0)
-            && (self.state & GROUP == 0 || groups.contains(self.source, message.source.0))
-    }
-
-    /// Whether it has that key, being in the class with this mask.
-    #[inline]
-    fn has_key(&self, mask: u64, key: Key) -> bool {
-        let source = u64::from(self.source) + u64::from(self.state & GROUP);
-        self.tag & mask == key.tag && source == key.source
-    }
-}
-
-impl<R: Copy> Entry for Receive<R> {
-    #[inline]
-    fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    #[inline]
-    fn retire(&mut self) {
-        self.sequence = 0;
-    }
-
-    #[inline]
-    fn release(&mut self, next: u32) {
-        self.sequence = 0;
-        self.link = Link::free(next);
-    }
-
-    #[inline]
-    fn next_free(&self) -> u32 {
-        self.link.next()
-    }
-}
-
-impl<R: Copy> Links for Store<Receive<R>> {
-    #[inline]
-    fn link(&mut self, slot: u32) -> &mut Link {
-        &mut self.at_mut(slot).link
-    }
-}
-
-/// The source is a group. Is one, so that it turns a group's number into its key.
-const GROUP: u32 = 1;
-/// The receive stays posted when it is matched.
-const STAYS: u32 = 2;
-/// The home of a dense receive: zero once shifted.
-const DENSE: usize = 0;
-const UNCLASSED: usize = CLASSES + 1;
 /// Classes that may be declared; the rest is for what programs ask without saying so.
 pub(super) const DECLARED_MAX: usize = 12;

@@ -89,6 +89,17 @@ impl Table {
         (self.overflow_used, self.overflow_free) = (0, 0);
     }
 
+    /// Forget every key, and be large enough for so many at once, so that filling splits nothing.
+    pub(super) fn clear_for(&mut self, keys: u32) {
+        self.clear();
+        let lines = (keys / KEYS_PER_LINE).max(1).next_power_of_two().clamp(LINES_MIN, LINES_MAX);
+        for number in (LINES_MIN as usize)..(lines as usize) {
+            self.lines.reach(number, Line::EMPTY);
+            *self.lines.at_mut(number) = Line::EMPTY;
+        }
+        (self.used, self.half, self.limit) = (lines, lines, lines * KEYS_PER_LINE);
+    }
+
     pub(super) const fn bytes(&self) -> usize {
         self.lines.bytes() + self.overflow.bytes()
     }

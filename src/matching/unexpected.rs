@@ -5,14 +5,15 @@
 
 use super::Statistics;
 use super::chunks::Chunks;
-use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
+use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::fifo::{Link, Links};
 use super::hash::{Hasher, low};
+use super::message::{ClassLinks, DENSE, INDEXED, LINKS, LINKS_WITHIN, Message};
 use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
-use super::store::{Dense, Entry, NO_SLOT, Store};
+use super::store::{Dense, Store};
 use super::table::Place;
-use crate::ids::{MessageId, PeerId, Tag};
+use crate::ids::MessageId;
 
 /// The list of unexpected messages.
 #[derive(Clone)]
@@ -30,19 +31,6 @@ pub(super) struct UnexpectedList<M> {
     searches: u64,
     builds: u64,
     scanned: u64,
-}
-
-/// One message.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct Message<M> {
-    tag: u64,
-    source: u32,
-    /// [`INDEXED`], or else [`DENSE`], also while its slot is free.
-    home: u32,
-    sequence: u64,
-    links: [Link; LINKS_WITHIN],
-    value: M,
 }
 
 /// An indexed message that was found, and where, if by an index.
@@ -323,9 +311,10 @@ impl<M: Copy> UnexpectedList<M> {
         Some(number)
     }
 
-    /// Index every indexed message in a class that has none. In slot order, if that is the order of arrival.
+    /// Index every indexed message in a class anew, in order.
     fn refill(&mut self, number: usize, groups: &Groups) {
         self.scanned += u64::from(self.store.indexed());
+        self.classes[number].table.clear_for(self.store.indexed());
         for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
             let envelope = self.store.at(slot).envelope();
             self.index_in(number, slot, &envelope, groups);
@@ -445,7 +434,6 @@ impl<M: Copy> UnexpectedList<M> {
     fn rebuild(&mut self, groups: &Groups, is_stale: impl Fn(SourceKind) -> bool) {
         for number in 0..self.classes.len() {
             if self.classes[number].is_live && is_stale(self.classes[number].kind) {
-                self.classes[number].table.clear();
                 self.refill(number, groups);
             }
         }
@@ -504,99 +492,6 @@ impl<M: Copy> UnexpectedList<M> {
     }
 }
 
-impl<M: Copy> Message<M> {
-    #[inline]
-    fn id(&self, slot: u32) -> MessageId {
-        MessageId { index: slot, generation: low(self.sequence) }
-    }
-
-    fn new(message: &Envelope, value: M) -> Self {
-        let links = [Link::free(NO_SLOT); LINKS_WITHIN];
-        Self { tag: message.tag.0, source: message.source.0, home: DENSE, sequence: 0, links, value }
-    }
-
-    /// Whether it is what is wanted, if that is not a group's.
-    #[inline(always)]
-    const fn fits(&self, wanted: &Wanted) -> bool {
-        wanted.fits(self.tag, self.source)
-    }
-
-    #[inline]
-    fn fits_group(&self, wanted: &Wanted, groups: &Groups) -> bool {
-        self.fits(wanted) && (!wanted.is_group || groups.contains(wanted.source, self.source))
-    }
-
-    #[inline]
-    fn envelope(&self) -> Envelope {
-        Envelope { tag: Tag(self.tag), source: PeerId(self.source) }
-    }
-
-    #[inline]
-    pub(super) fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
-        (self.id(slot), self.envelope(), self.value)
-    }
-
-    /// Whether it has that key in the class of this mask and kind of source.
-    #[inline]
-    fn has_key(&self, mask: u64, kind: SourceKind, key: Key, groups: &Groups) -> bool {
-        self.tag & mask == key.tag
-            && match kind {
-                SourceKind::Any => true,
-                SourceKind::Peer => u64::from(self.source) == key.source,
-                SourceKind::Group => groups.key(self.source) == key.source,
-            }
-    }
-}
-
-impl<M: Copy> Entry for Message<M> {
-    #[inline]
-    fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    #[inline]
-    fn retire(&mut self) {
-        self.sequence = 0;
-    }
-
-    #[inline]
-    fn release(&mut self, next: u32) {
-        (self.sequence, self.home) = (0, DENSE);
-        self.links[0] = Link::free(next);
-    }
-
-    #[inline]
-    fn next_free(&self) -> u32 {
-        self.links[0].next()
-    }
-}
-
-/// The links of one class of messages.
-struct ClassLinks<'a, M> {
-    store: &'a mut Store<Message<M>>,
-    links: &'a mut [Chunks<Link, LINKS>],
-    class: usize,
-}
-
-impl<M: Copy> Links for ClassLinks<'_, M> {
-    #[inline]
-    fn link(&mut self, slot: u32) -> &mut Link {
-        if self.class < LINKS_WITHIN {
-            &mut self.store.at_mut(slot).links[self.class]
-        } else {
-            let links = &mut self.links[self.class - LINKS_WITHIN];
-            links.reach(slot as usize, Link::free(NO_SLOT));
-            links.at_mut(slot as usize)
-        }
-    }
-}
-
-/// Classes whose links are in the message: with an 8-byte value a message fills one cache line.
-const LINKS_WITHIN: usize = 4;
-/// Links of a chunk: 4 KiB.
-const LINKS: usize = 512;
-const DENSE: u32 = 0;
-const INDEXED: u32 = 1;
 /// Between two looks for unused classes, in searches.
 const SWEEP: u64 = 256;
 /// A class that so many searches did not use is dropped.
