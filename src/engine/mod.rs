@@ -351,7 +351,14 @@ impl Engine {
 
     /// A source is learned late: what is known of `from` is `to`'s. Messages and receives keep their places;
     /// messages that a posted receive now takes are matched, in their order of arrival.
+    ///
+    /// Receives in NICs that name `to` come back meanwhile, since an older one of `from` may now go before them; what
+    /// a NIC matches until then counts as matched before.
     pub fn resolve(&mut self, from: PeerId, to: PeerId) {
+        if from != to {
+            self.offload.rename_peer(from, to);
+            self.waiting.rename_peer(from, to);
+        }
         let renamed = self.matcher.rekey(from, to);
         self.match_again(renamed);
     }

@@ -99,6 +99,16 @@ impl Waiting {
         std::mem::take(&mut self.list)
     }
 
+    /// What came from `from` is `to`'s.
+    pub(super) fn rename_peer(&mut self, from: PeerId, to: PeerId) {
+        for mut waiter in self.take_all() {
+            if waiter.message.envelope.source == from {
+                waiter.message.envelope.source = to;
+            }
+            self.push(waiter);
+        }
+    }
+
     /// The data of this message will not come. Whether it waits here.
     pub(super) fn mark_dead(&mut self, device: DeviceId, token: MessageToken, error: DataError) -> bool {
         let is_it = |waiter: &&mut Waiter| {

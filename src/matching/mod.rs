@@ -17,10 +17,12 @@ mod chunks;
 mod class;
 mod fifo;
 mod hash;
+mod message;
 pub mod naive;
 mod order;
 mod pattern;
 mod posted;
+mod receive;
 mod store;
 mod table;
 #[cfg(test)]
@@ -104,16 +106,16 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[inline(never)]
     fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
-        let taken = if self.unexpected.store.indexed() == 0 {
-            self.unexpected.take_first_dense(&wanted, &self.groups)
+        let quick = if self.unexpected.store.indexed() == 0 {
+            Ok(None)
         } else {
-            self.unexpected.take_first_of_class(&wanted, &self.groups)
+            self.unexpected.take_first_quick(&wanted, &self.groups)
         };
-        if let Some((message, envelope, value)) = taken {
-            return Posted::Matched { message, envelope, value };
-        }
-        if self.unexpected.store.indexed() == 0 {
-            return Posted::Queued(self.posted.queue(wanted, stay, value));
+        if let Ok(quick) = quick {
+            return match quick.or_else(|| self.unexpected.take_first_dense(&wanted, &self.groups)) {
+                Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
+                None => Posted::Queued(self.posted.queue(wanted, stay, value)),
+            };
         }
         self.post_anywhere(wanted, stay, value)
     }
@@ -187,16 +189,16 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[cold]
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
-        let taken = if self.posted.store.indexed() == 0 {
-            self.posted.take_first_dense(&envelope, &self.groups)
+        let quick = if self.posted.store.indexed() == 0 {
+            Ok(None)
         } else {
-            self.posted.take_first_of_class(&envelope, &self.groups)
+            self.posted.take_first_quick(&envelope, &self.groups)
         };
-        if let Some((receive, value)) = taken {
-            return Arrived::Matched { receive, value };
-        }
-        if self.posted.store.indexed() == 0 {
-            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+        if let Ok(quick) = quick {
+            return match quick.or_else(|| self.posted.take_first_dense(&envelope, &self.groups)) {
+                Some((receive, value)) => Arrived::Matched { receive, value },
+                None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
+            };
         }
         self.arrive_anywhere(envelope, value)
     }

@@ -234,7 +234,7 @@ impl<T: Entry> Store<T> {
     }
 
     /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
-    /// move what [`Self::spill`] yields to its indexes and [`Self::push_indexed`] the entry.
+    /// move what [`Self::spill`] yields to its indexes and [`Self::next_indexed`] the entry.
     pub(super) fn make_room(&mut self, filler: impl FnOnce() -> T) -> bool {
         if self.dense_limit == 0 || (self.limit == 0 && self.older != 0) {
             return false;

@@ -34,6 +34,10 @@ pub(super) struct Place {
     pub(super) slot: u32,
 }
 
+/// A key may be in an overflow line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elsewhere;
+
 /// An occupied cell of a key's own line.
 pub(super) struct Cell<'a> {
     line: &'a mut Line,
@@ -89,6 +93,17 @@ impl Table {
         (self.overflow_used, self.overflow_free) = (0, 0);
     }
 
+    /// Forget every key, and be large enough for so many at once, so that filling splits nothing.
+    pub(super) fn clear_for(&mut self, keys: u32) {
+        self.clear();
+        let lines = (keys / KEYS_PER_LINE).max(1).next_power_of_two().clamp(LINES_MIN, LINES_MAX);
+        for number in (LINES_MIN as usize)..(lines as usize) {
+            self.lines.reach(number, Line::EMPTY);
+            *self.lines.at_mut(number) = Line::EMPTY;
+        }
+        (self.used, self.half, self.limit) = (lines, lines, lines * KEYS_PER_LINE);
+    }
+
     pub(super) const fn bytes(&self) -> usize {
         self.lines.bytes() + self.overflow.bytes()
     }
@@ -121,21 +136,54 @@ impl Table {
         if line.link() == 0 { None } else { self.find_overflow(line.link(), fragment, key) }
     }
 
-    /// The cell of a key that is in its own line, to be taken out. None does not mean that it is not elsewhere.
-    /// Budget: 30 instructions and one cache line, plus `is_key`.
+    /// Where a key is if it is in its own line, with what `key` made of the entry; an error if it may be elsewhere.
+    /// Budget: 30 instructions and one cache line, plus `key`.
     #[inline(always)]
-    pub(super) fn find_cell(&mut self, fragment: u32, is_key: impl Fn(u32) -> bool) -> Option<Cell<'_>> {
+    pub(super) fn look<K>(
+        &self,
+        fragment: u32,
+        key: impl Fn(u32) -> Option<K>,
+    ) -> Result<Option<(Place, K)>, Elsewhere> {
         let number = self.line_of(fragment);
-        let line = self.lines.get_mut(number as usize)?;
+        let Some(line) = self.lines.get(number as usize) else { return Ok(None) };
+        let mut cells = line.cells_with_fragment(fragment);
+        while cells != 0 {
+            let cell = cell_of(cells);
+            let slot = line.slot(cell);
+            if let Some(key) = key(slot) {
+                return Ok(Some((Place { line: number, cell, slot }, key)));
+            }
+            cells &= cells - 1;
+        }
+        if line.link() == 0 { Ok(None) } else { Err(Elsewhere) }
+    }
+
+    /// Take out a key whose place [`Self::look`] found. Budget: 10 instructions.
+    #[inline(always)]
+    pub(super) fn remove_looked(&mut self, place: Place) {
+        self.lines.at_mut(place.line as usize).clear_cell(place.cell);
+        self.keys -= 1;
+    }
+
+    /// The cell of a key if it is in its own line, to be taken out; an error if it may be elsewhere. Budget: 30
+    /// instructions and one cache line, plus `is_key`.
+    #[inline(always)]
+    pub(super) fn find_cell(
+        &mut self,
+        fragment: u32,
+        is_key: impl Fn(u32) -> bool,
+    ) -> Result<Option<Cell<'_>>, Elsewhere> {
+        let number = self.line_of(fragment);
+        let Some(line) = self.lines.get_mut(number as usize) else { return Ok(None) };
         let mut cells = line.cells_with_fragment(fragment);
         while cells != 0 {
             let slot = line.slot(cell_of(cells));
             if is_key(slot) {
-                return Some(Cell { line, top: cells.trailing_zeros(), keys: &mut self.keys, slot });
+                return Ok(Some(Cell { line, top: cells.trailing_zeros(), keys: &mut self.keys, slot }));
             }
             cells &= cells - 1;
         }
-        None
+        if line.link() == 0 { Ok(None) } else { Err(Elsewhere) }
     }
 
     /// The first entry of the key, or else `slot` is that now. Budget: 40 instructions and one cache line, plus

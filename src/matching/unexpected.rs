@@ -5,14 +5,15 @@
 
 use super::Statistics;
 use super::chunks::Chunks;
-use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
+use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::fifo::{Link, Links};
 use super::hash::{Hasher, low};
+use super::message::{ClassLinks, DENSE, INDEXED, LINKS, LINKS_WITHIN, Message};
 use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
-use super::store::{Dense, Entry, NO_SLOT, Store};
-use super::table::Place;
-use crate::ids::{MessageId, PeerId, Tag};
+use super::store::{Dense, Store};
+use super::table::{Elsewhere, Place};
+use crate::ids::MessageId;
 
 /// The list of unexpected messages.
 #[derive(Clone)]
@@ -30,19 +31,6 @@ pub(super) struct UnexpectedList<M> {
     searches: u64,
     builds: u64,
     scanned: u64,
-}
-
-/// One message.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct Message<M> {
-    tag: u64,
-    source: u32,
-    /// [`INDEXED`], or else [`DENSE`], also while its slot is free.
-    home: u32,
-    sequence: u64,
-    links: [Link; LINKS_WITHIN],
-    value: M,
 }
 
 /// An indexed message that was found, and where, if by an index.
@@ -145,23 +133,31 @@ impl<M: Copy> UnexpectedList<M> {
             let number = live.trailing_zeros() as usize;
             live &= live - 1;
             let class = &mut self.classes[number];
-            let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-            let link = match message.links.get(number) {
-                Some(link) => *link,
-                None => *links.link(slot),
+            let fragment = match found {
+                Some((at, fragment, _)) if at == number => fragment,
+                _ => fragment(self.hasher, class.key_of(message.tag, message.source, groups)),
             };
-            match found {
-                Some((at, fragment, place)) if at == number => {
-                    class.remove_first(fragment, place, link, &mut links);
-                }
-                _ => {
-                    let key = class.key_of(message.tag, message.source, groups);
-                    let hasher = self.hasher;
-                    class.remove(slot, link, &mut links, || fragment(hasher, key));
-                }
+            // Nearly always it is the only entry of its key, and in the key's own line.
+            if message.links.get(number).is_some_and(|link| link.next() == slot)
+                && let Ok(Some(cell)) = class.table.find_cell(fragment, |other| other == slot)
+            {
+                cell.clear();
+            } else {
+                self.unindex_from(number, fragment, slot, &message);
             }
         }
         message
+    }
+
+    #[inline(never)]
+    fn unindex_from(&mut self, number: usize, fragment: u32, slot: u32, message: &Message<M>) {
+        let class = &mut self.classes[number];
+        let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+        let link = match message.links.get(number) {
+            Some(link) => *link,
+            None => *links.link(slot),
+        };
+        class.remove(slot, link, &mut links, || fragment);
     }
 
     /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
@@ -226,42 +222,72 @@ impl<M: Copy> UnexpectedList<M> {
         Some(taken)
     }
 
-    /// The most frequent case alone, for few instructions: the class that was searched last is the only one, and
-    /// the message is the only one of its key. None says nothing. Budget: 110 instructions.
+    /// The most frequent case alone, for few instructions: the class was searched last as well, and what it has is
+    /// in the key's own line. An error says nothing. Budget: 110 instructions, and 50 for each further live class.
     #[inline(always)]
-    pub(super) fn take_first_of_class(
+    pub(super) fn take_first_quick(
         &mut self,
         wanted: &Wanted,
         groups: &Groups,
-    ) -> Option<(MessageId, Envelope, M)> {
-        let number = self.recent;
-        if self.live != 1 << number || number >= LINKS_WITHIN {
-            return None;
-        }
-        let class = self.classes.get_mut(number)?;
+    ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
         let (mask, kind) = (wanted.mask, wanted.kind());
-        if !class.is_for(mask, kind) {
-            return None;
-        }
+        let number = self.recent;
+        let Some(class) = self.classes.get_mut(number).filter(|class| class.is_for(mask, kind)) else {
+            return Err(Elsewhere);
+        };
+        self.searches += 1;
+        class.used_at = self.searches;
         let key = wanted.key();
         let fragment = fragment(self.hasher, key);
         let store = &self.store;
-        let cell = class.table.find_cell(fragment, |slot| {
-            store.high(slot).is_some_and(|message| {
-                message.has_key(mask, kind, key, groups) && message.links[number].next() == slot
-            })
-        })?;
-        let slot = cell.slot;
-        let message = self.store.remove_high(slot);
-        cell.clear();
+        if self.live == 1 << number && number < LINKS_WITHIN {
+            // Most often of all, no other class is live and no other message has the key.
+            let is_special = std::cell::Cell::new(false);
+            let cell = class.table.find_cell(fragment, |slot| {
+                let Some(message) = store.high(slot) else {
+                    is_special.set(true);
+                    return false;
+                };
+                let has_key = message.has_key(mask, kind, key, groups);
+                let is_plain = message.links[number].next() == slot;
+                is_special.set(is_special.get() | (has_key & !is_plain));
+                has_key & is_plain
+            })?;
+            if let Some(cell) = cell {
+                let slot = cell.slot;
+                let message = self.store.remove_high(slot);
+                cell.clear();
+                self.store.matched_indexed(message.sequence);
+                return Ok(Some(message.taken(slot)));
+            }
+            return if is_special.get() { Err(Elsewhere) } else { Ok(None) };
+        }
+        let found = class
+            .table
+            .look(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups).then_some(()))?;
+        let Some((place, ())) = found else { return Ok(None) };
+        Ok(Some(self.take_found(place.slot, (number, fragment, place), groups)))
+    }
+
+    #[inline(never)]
+    fn take_found(
+        &mut self,
+        slot: u32,
+        found: (usize, u32, Place),
+        groups: &Groups,
+    ) -> (MessageId, Envelope, M) {
+        let message = self.unindex(slot, Some(found), groups);
         self.store.matched_indexed(message.sequence);
-        Some(message.taken(slot))
+        message.taken(slot)
     }
 
     #[inline(always)]
     fn take_first_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
         let (slot, found) = self.find_indexed(wanted, groups)?;
-        let message = self.unindex(slot, found, groups);
+        if let Some(found) = found {
+            return Some(self.take_found(slot, found, groups));
+        }
+        let message = self.unindex(slot, None, groups);
         self.store.matched_indexed(message.sequence);
         Some(message.taken(slot))
     }
@@ -323,9 +349,10 @@ impl<M: Copy> UnexpectedList<M> {
         Some(number)
     }
 
-    /// Index every indexed message in a class that has none. In slot order, if that is the order of arrival.
+    /// Index every indexed message in a class anew, in order.
     fn refill(&mut self, number: usize, groups: &Groups) {
         self.scanned += u64::from(self.store.indexed());
+        self.classes[number].table.clear_for(self.store.indexed());
         for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
             let envelope = self.store.at(slot).envelope();
             self.index_in(number, slot, &envelope, groups);
@@ -445,7 +472,6 @@ impl<M: Copy> UnexpectedList<M> {
     fn rebuild(&mut self, groups: &Groups, is_stale: impl Fn(SourceKind) -> bool) {
         for number in 0..self.classes.len() {
             if self.classes[number].is_live && is_stale(self.classes[number].kind) {
-                self.classes[number].table.clear();
                 self.refill(number, groups);
             }
         }
@@ -504,99 +530,6 @@ impl<M: Copy> UnexpectedList<M> {
     }
 }
 
-impl<M: Copy> Message<M> {
-    #[inline]
-    fn id(&self, slot: u32) -> MessageId {
-        MessageId { index: slot, generation: low(self.sequence) }
-    }
-
-    fn new(message: &Envelope, value: M) -> Self {
-        let links = [Link::free(NO_SLOT); LINKS_WITHIN];
-        Self { tag: message.tag.0, source: message.source.0, home: DENSE, sequence: 0, links, value }
-    }
-
-    /// Whether it is what is wanted, if that is not a group's.
-    #[inline(always)]
-    const fn fits(&self, wanted: &Wanted) -> bool {
-        wanted.fits(self.tag, self.source)
-    }
-
-    #[inline]
-    fn fits_group(&self, wanted: &Wanted, groups: &Groups) -> bool {
-        self.fits(wanted) && (!wanted.is_group || groups.contains(wanted.source, self.source))
-    }
-
-    #[inline]
-    fn envelope(&self) -> Envelope {
-        Envelope { tag: Tag(self.tag), source: PeerId(self.source) }
-    }
-
-    #[inline]
-    pub(super) fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
-        (self.id(slot), self.envelope(), self.value)
-    }
-
-    /// Whether it has that key in the class of this mask and kind of source.
-    #[inline]
-    fn has_key(&self, mask: u64, kind: SourceKind, key: Key, groups: &Groups) -> bool {
-        self.tag & mask == key.tag
-            && match kind {
-                SourceKind::Any => true,
-                SourceKind::Peer => u64::from(self.source) == key.source,
-                SourceKind::Group => groups.key(self.source) == key.source,
-            }
-    }
-}
-
-impl<M: Copy> Entry for Message<M> {
-    #[inline]
-    fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    #[inline]
-    fn retire(&mut self) {
-        self.sequence = 0;
-    }
-
-    #[inline]
-    fn release(&mut self, next: u32) {
-        (self.sequence, self.home) = (0, DENSE);
-        self.links[0] = Link::free(next);
-    }
-
-    #[inline]
-    fn next_free(&self) -> u32 {
-        self.links[0].next()
-    }
-}
-
-/// The links of one class of messages.
-struct ClassLinks<'a, M> {
-    store: &'a mut Store<Message<M>>,
-    links: &'a mut [Chunks<Link, LINKS>],
-    class: usize,
-}
-
-impl<M: Copy> Links for ClassLinks<'_, M> {
-    #[inline]
-    fn link(&mut self, slot: u32) -> &mut Link {
-        if self.class < LINKS_WITHIN {
-            &mut self.store.at_mut(slot).links[self.class]
-        } else {
-            let links = &mut self.links[self.class - LINKS_WITHIN];
-            links.reach(slot as usize, Link::free(NO_SLOT));
-            links.at_mut(slot as usize)
-        }
-    }
-}
-
-/// Classes whose links are in the message: with an 8-byte value a message fills one cache line.
-const LINKS_WITHIN: usize = 4;
-/// Links of a chunk: 4 KiB.
-const LINKS: usize = 512;
-const DENSE: u32 = 0;
-const INDEXED: u32 = 1;
 /// Between two looks for unused classes, in searches.
 const SWEEP: u64 = 256;
 /// A class that so many searches did not use is dropped.

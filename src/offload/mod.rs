@@ -232,10 +232,12 @@ impl Offload {
         }
     }
 
+    /// A peer joined a group, or left the one it was in.
     pub(crate) fn handle_group(&mut self, peer: PeerId, group: Option<GroupId>) {
         for nic in &mut self.nics {
             nic.overlaps.handle_group(peer, group);
         }
+        self.recall_naming(peer);
     }
 
     /// The transfer that a matched entry's data belongs to.

@@ -3,7 +3,7 @@
 //! Cost of looking at a candidate: nothing stands in the way and nothing is stored: O(1). Otherwise one table
 //! look-up per live class ([`super::overlap`]). The length of the posted list does not enter.
 
-use crate::ids::{DeviceId, TagHandle};
+use crate::ids::{DeviceId, PeerId, Source, TagHandle};
 use crate::seam::Buffer;
 
 use super::clause::Clause;
@@ -210,6 +210,42 @@ impl Offload {
         for index in order {
             let listed = |record: &Record| record.pinned == Some(device) && record.place() == Place::Listed;
             if self.mirror.record(index).is_some_and(listed) {
+                self.recall(index, Clause::NoAddWhileRecalling);
+            }
+        }
+    }
+
+    /// What is known of `from` is `to`'s. An older receive of `from` may stand in the way of one of `to` now, so those
+    /// come back first; they go down again when they may.
+    pub(crate) fn rename_peer(&mut self, from: PeerId, to: PeerId) {
+        for index in self.mirror.in_order() {
+            let Some(record) = self.mirror.record_mut(index) else { continue };
+            if record.pattern.source != Source::Peer(from) {
+                continue;
+            }
+            record.pattern.source = Source::Peer(to);
+            let (sequence, in_software) = (record.sequence, record.place() == Place::Software);
+            for at in 0..self.nics.len() {
+                if self.nics[at].overlaps.contains(index) {
+                    self.nics[at].overlaps.remove(index);
+                    self.store(at, index);
+                    if in_software {
+                        // The tag may name its source now.
+                        self.nics[at].queue.ask_again(index, sequence);
+                    }
+                }
+            }
+        }
+        self.recall_naming(to);
+    }
+
+    /// What a peer's messages may fit has changed: receives in NICs that name it come back, newest first.
+    pub(super) fn recall_naming(&mut self, peer: PeerId) {
+        for index in self.mirror.in_order().into_iter().rev() {
+            let names_it = |record: &Record| {
+                record.pattern.source == Source::Peer(peer) && record.place() == Place::Listed
+            };
+            if self.mirror.record(index).is_some_and(names_it) {
                 self.recall(index, Clause::NoAddWhileRecalling);
             }
         }

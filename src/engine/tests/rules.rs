@@ -157,6 +157,7 @@ fn a_cancel_that_comes_too_late_is_answered_by_the_match() {
     let (_, handle, _) = hand.adds()[0];
     hand.done(Operation::Add(handle), true, 0);
     assert_eq!(hand.cancel(id), CancelOutcome::Pending);
+    assert_eq!(hand.commands(NIC), [Command::Del { handle, signalled: true }]);
     hand.matched(handle, 7, 0, MatchStage::DataFollows);
     assert_eq!(hand.cancel(id), CancelOutcome::TooLate);
     hand.done(Operation::Del(handle), false, 0);
@@ -478,4 +479,58 @@ fn command_slots_are_kept_for_dels_and_one_sync() {
     assert_eq!(hand.adds().len(), 1, "its own slot is free, that of its DEL is not");
     hand.done(Operation::Add(adds[1].1), true, 0);
     assert!(hand.adds().is_empty());
+}
+
+#[test]
+fn a_receive_that_comes_to_stand_in_the_way_brings_newer_ones_back() {
+    let config = Config { layout: Some(TagLayout { source_bits: 0xff00 }), ..Config::default() };
+    let mut hand = Hand::with(config, &[nic(), Capabilities::default()]);
+    hand.engine.name_peer(PeerId(1), 0x100);
+    // Peer 9 will turn out to be peer 1; until then its receive stands in nobody's way.
+    hand.queued(from(0x105, 9), 1);
+    hand.queued(from(0x105, 1), 2);
+    let adds = hand.adds();
+    assert_eq!(contexts(&adds), [2]);
+    hand.engine.resolve(PeerId(9), PeerId(1));
+    let handle = adds[0].1;
+    let commands = hand.commands(NIC);
+    let [Command::Del { handle: of, signalled: true }, Command::Add { buffer, handle: first, .. }] =
+        commands[..]
+    else {
+        panic!("{commands:?}")
+    };
+    assert_eq!(
+        (of, buffer.address),
+        (handle, 1000),
+        "the newer one comes back before the older one goes down"
+    );
+    for operation in [Operation::Add(handle), Operation::Del(handle), Operation::Add(first)] {
+        hand.done(operation, true, 0);
+    }
+    hand.tell(&Event::Released(handle));
+    assert_eq!(contexts(&hand.adds()), [2]);
+    hand.no_fault();
+}
+
+#[test]
+fn a_peer_that_joins_a_group_brings_back_what_the_group_goes_before() {
+    let config = Config { layout: Some(TagLayout { source_bits: 0xff00 }), ..Config::default() };
+    let mut hand = Hand::with(config, &[nic(), Capabilities::default()]);
+    hand.engine.name_peer(PeerId(1), 0x100);
+    let group = crate::ids::GroupId(4);
+    hand.queued(Pattern { source: Source::Group(group), ..any(0x105) }, 1);
+    hand.queued(from(0x105, 1), 2);
+    let adds = hand.adds();
+    assert_eq!(contexts(&adds), [2], "the peer is in no group");
+    hand.engine.set_group(PeerId(1), Some(group));
+    let handle = adds[0].1;
+    assert_eq!(hand.commands(NIC), [Command::Del { handle, signalled: true }]);
+    hand.done(Operation::Add(handle), true, 0);
+    hand.done(Operation::Del(handle), true, 0);
+    hand.tell(&Event::Released(handle));
+    assert!(hand.adds().is_empty(), "the older one is in software");
+    hand.unexpected(0x105, 1);
+    assert_eq!(hand.received(), [(1, 1)]);
+    assert_eq!(contexts(&hand.adds()), [2]);
+    hand.no_fault();
 }
