@@ -13,23 +13,31 @@ use super::transfer::Transfer;
 use super::Engine;
 
 impl EventSink for Engine {
-    #[inline]
+    #[inline(always)]
     fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
-        match event {
-            Event::Arrived(arrival) => return self.handle_arrived(device, arrival),
-            Event::Matched(matched) => self.handle_matched(device, matched),
-            Event::Data(data) => self.handle_data(device, data),
-            Event::Operation(done) => self.handle_operation(device, done),
-            Event::Released(handle) => self.handle_released(device, *handle),
-            Event::Untagged { .. } | Event::PathLost { .. } | Event::DeviceFailed(_) => {
-                self.handle_rare(device, event);
-            }
+        if let Event::Arrived(arrival) = event {
+            return self.handle_arrived(device, arrival);
         }
+        self.handle_rest(device, event);
         Answer::Hold
     }
 }
 
 impl Engine {
+    /// Everything but arrivals: those are answered, and most of all that there is without a device that matches.
+    #[inline(never)]
+    fn handle_rest(&mut self, device: DeviceId, event: &Event) {
+        match event {
+            Event::Matched(matched) => self.handle_matched(device, matched),
+            Event::Data(data) => self.handle_data(device, data),
+            Event::Operation(done) => self.handle_operation(device, done),
+            Event::Released(handle) => self.handle_released(device, *handle),
+            Event::Arrived(_) | Event::Untagged { .. } | Event::PathLost { .. } | Event::DeviceFailed(_) => {
+                self.handle_rare(device, event);
+            }
+        }
+    }
+
     #[inline(never)]
     fn handle_rare(&mut self, device: DeviceId, event: &Event) {
         if device.0 as usize >= self.offload.device_count() {
@@ -69,21 +77,20 @@ impl Engine {
     /// Budget: 85 instructions for a match that is complete.
     #[inline(never)]
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
-        if !self.waiting.is_empty() || !self.completions.has_room() {
-            return self.handle_matched_in_full(device, matched);
+        if self.waiting.is_empty()
+            && self.completions.has_room()
+            && let Some(record) = self.offload.usual_match(device, matched)
+        {
+            let envelope = Envelope { tag: matched.tag, source: matched.source };
+            let taken = self.matcher.try_take_posted_by(record.receive, &envelope, |slot| slot.context);
+            if let Some(context) = taken {
+                let end = End::Received(Received::of_match(device, matched, &record.buffer));
+                self.completions.put(Completion { context, end });
+                self.offload.handle_usual_match(matched.handle);
+                return;
+            }
         }
-        let envelope = Envelope { tag: matched.tag, source: matched.source };
-        let (matcher, completions) = (&mut self.matcher, &mut self.completions);
-        let is_done = self.offload.try_match(device, matched, |record| {
-            let context = matcher.try_take_posted_by(record.receive, &envelope, |slot| slot.context);
-            let Some(context) = context else { return false };
-            let end = End::Received(Received::of_match(device, matched, &record.buffer));
-            completions.put(Completion { context, end });
-            true
-        });
-        if !is_done {
-            self.handle_matched_in_full(device, matched);
-        }
+        self.handle_matched_in_full(device, matched);
     }
 
     #[inline(never)]

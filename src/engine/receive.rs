@@ -84,23 +84,27 @@ pub struct ClaimId {
 impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
     ///
-    /// Budget: 60 instructions where both lists are short and no message fits.
-    #[inline]
+    /// Budgets: [`Self::post_in_software`], [`Self::post_beside_nics`].
+    #[inline(always)]
     pub fn post(&mut self, receive: &Receive) -> Posting {
-        if receive.kind == Kind::Once && !self.offload.is_active() {
-            let slot = Slot::new(receive);
-            if let Some(id) = self.matcher.try_post(&receive.pattern, slot) {
-                return Posting::Queued(id);
-            }
-        }
-        self.post_otherwise(receive)
+        if self.offload.is_active() { self.post_beside_nics(receive) } else { self.post_in_software(receive) }
     }
 
-    /// With a device that matches: budget 180 instructions if it is idle and the receive goes straight down.
+    /// Budget: 60 instructions where both lists are short and no message fits.
     #[inline(never)]
-    fn post_otherwise(&mut self, receive: &Receive) -> Posting {
+    fn post_in_software(&mut self, receive: &Receive) -> Posting {
         if receive.kind == Kind::Once
-            && self.offload.is_active()
+            && let Some(id) = self.matcher.try_post(&receive.pattern, Slot::new(receive))
+        {
+            return Posting::Queued(id);
+        }
+        self.post_any(receive)
+    }
+
+    /// Budget: 210 instructions if the only device is idle and the receive goes straight down.
+    #[inline(never)]
+    fn post_beside_nics(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once
             && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
             && let Some(id) = self.matcher.try_post(&receive.pattern, Slot { record, ..Slot::new(receive) })
         {

@@ -253,7 +253,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         envelope: &Envelope,
         read: impl FnOnce(&R) -> O,
     ) -> Option<O> {
-        self.posted.take_current(id, envelope, &self.groups, read)
+        self.posted.take_current(id, envelope, read)
     }
 
     /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.

@@ -131,7 +131,13 @@ impl<T: Entry> Store<T> {
     /// Take out a dense entry of the current block. Budget: 18 instructions.
     #[inline(always)]
     pub(super) fn remove_current(&mut self, slot: u32) {
-        self.order.remove_place(slot % PLACES);
+        let places = self.order.places();
+        // The oldest leaves first, mostly.
+        if places & 15 == u64::from(slot % PLACES) {
+            self.order.remove(0, places);
+        } else {
+            self.order.remove_place(slot % PLACES);
+        }
         if let Some(region) = &mut self.current {
             region.0[(slot % PLACES) as usize].retire();
         }

@@ -197,16 +197,26 @@ impl Mirror {
         });
     }
 
-    /// The record that a device's handle names, if that device still has it.
+    /// The place of the record that a device's handle names, if that device still has it.
     #[inline]
     pub(crate) fn find(&self, device: DeviceId, handle: TagHandle) -> Option<usize> {
-        let record = self.records.get(handle.index as usize)?;
-        record.is_named(device, handle).then_some(handle.index as usize)
+        self.find_record(device, handle).map(|_| handle.index as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn find_record(&self, device: DeviceId, handle: TagHandle) -> Option<&Record> {
+        self.records.get(handle.index as usize).filter(|record| record.is_named(device, handle))
     }
 
     #[inline(always)]
     pub(crate) fn find_mut(&mut self, device: DeviceId, handle: TagHandle) -> Option<&mut Record> {
         self.records.get_mut(handle.index as usize).filter(|record| record.is_named(device, handle))
+    }
+
+    /// As [`Record::step`], of one that was just found.
+    #[inline(always)]
+    pub(crate) fn step_at(&mut self, index: u32, step: Step) -> bool {
+        self.records.get_mut(index as usize).is_some_and(|record| record.step(step))
     }
 
     #[inline]

@@ -184,11 +184,12 @@ impl Nic {
         bounce: Option<Buffer>,
         rules: Rules,
     ) -> bool {
+        let id = self.id;
         if !record.step(Step::Add) {
             return false;
         }
+        (record.pinned, record.slot_kept, record.bounce) = (Some(id), true, bounce);
         let handle = record.handle(index);
-        (record.pinned, record.slot_kept, record.bounce) = (Some(self.id), true, bounce);
         let decided = rules.hold(Clause::CountDecided);
         let unexpected_count = if decided { self.phase.report() } else { self.phase.report_seen() };
         self.entries += 1;

@@ -70,27 +70,33 @@ impl<T: Copy> Outbox<T> {
     }
 
     /// Take the oldest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let item = *self.first()?;
+        let at = self.read;
+        if at == self.end {
+            return None;
+        }
         self.skip(1);
-        Some(item)
+        // Last of all, so that it is copied once.
+        self.items.get(at).copied()
     }
 
     /// Forget so many of the oldest, or all if there are fewer.
     #[inline(always)]
     pub(crate) fn skip(&mut self, count: usize) {
-        self.read = self.read.saturating_add(count);
-        if self.read >= self.end {
+        if count < self.len() {
+            self.read += count;
+        } else {
             self.clear();
         }
     }
 
+    #[inline(always)]
     pub(crate) fn clear(&mut self) {
         (self.read, self.end) = (0, 0);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.end - self.read
     }

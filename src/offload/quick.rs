@@ -32,8 +32,9 @@ impl Offload {
     #[inline(always)]
     pub(crate) fn go_down(&mut self, index: u32, receive: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
         let [nic] = &mut *self.nics else { return };
+        let reason = nic.held_up_by;
         let Some(record) = self.mirror.track_at(index, receive, pattern, buffer) else { return };
-        record.reason = nic.held_up_by;
+        record.reason = reason;
         if nic.list(record, index as usize, None, self.rules) {
             self.stretches.put_last(buffer, index);
             self.statistics.tracked += 1;
@@ -51,25 +52,21 @@ impl Offload {
         }
     }
 
-    /// A device matched an entry, all data placed in the user's buffer. `complete` ends the receive, or declines; then
-    /// nothing has changed. Budget: 30 instructions beside `complete`.
+    /// The entry that a device matched, if it had nothing else to it and all data is placed in the user's buffer.
+    /// Changes nothing. Budget: 20 instructions.
     #[inline(always)]
-    pub(crate) fn try_match(
-        &mut self,
-        device: DeviceId,
-        matched: &Match,
-        complete: impl FnOnce(&Record) -> bool,
-    ) -> bool {
-        let Some(record) = self.mirror.find_mut(device, matched.handle) else { return false };
-        if record.place() != Place::Listed
-            || !record.is_usual()
-            || matched.stage != MatchStage::Complete
-            || !complete(record)
-        {
-            return false;
-        }
+    pub(crate) fn usual_match(&self, device: DeviceId, matched: &Match) -> Option<&Record> {
+        let record = self.mirror.find_record(device, matched.handle)?;
+        let is_usual = record.is_usual() & (record.place() == Place::Listed);
+        (is_usual && matched.stage == MatchStage::Complete).then_some(record)
+    }
+
+    /// The receive of [`Self::usual_match`] is complete. Budget: 6 instructions.
+    #[inline(always)]
+    pub(crate) fn handle_usual_match(&mut self, handle: TagHandle) {
+        let stepped = self.mirror.step_at(handle.index, Step::MatchWhole);
+        debug_assert!(stepped, "it was listed");
         self.statistics.matched_by_device += 1;
-        record.step(Step::MatchWhole)
     }
 
     /// A device let go of an entry that it had matched. Budget: 45 instructions.
