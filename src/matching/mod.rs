@@ -186,6 +186,23 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.posted.queue_dense(wanted, Stay::Once, value)
     }
 
+    /// The other quick half of [`Self::post`]: what `make` makes of the message that a receive takes. None, and nothing
+    /// has changed, if no message fits, that cannot be told without a call, or `make` declines.
+    #[inline(always)]
+    pub fn try_take_unexpected<O>(
+        &mut self,
+        pattern: &Pattern,
+        make: impl FnOnce(Envelope, &M) -> Option<O>,
+    ) -> Option<O> {
+        if !self.unexpected.is_short() || matches!(pattern.source, Source::Group(_)) {
+            return None;
+        }
+        let found = self.unexpected.find_current(&Wanted::new(pattern))?;
+        let made = make(found.entry.envelope(), &found.entry.value)?;
+        found.remove();
+        Some(made)
+    }
+
     #[cold]
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {

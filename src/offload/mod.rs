@@ -162,6 +162,12 @@ impl Offload {
         }
     }
 
+    /// The commands of a device, if there is room for one that is not a list operation.
+    #[inline(always)]
+    pub(crate) fn room_for(&mut self, device: DeviceId) -> Option<&mut Outbox<Command>> {
+        self.nics.get_mut(device.0 as usize)?.room()
+    }
+
     /// Take back the answer for a message that was not submitted: the device has forgotten the message.
     pub(crate) fn withdraw_answer(&mut self, device: DeviceId, message: MessageToken) -> Option<Answer> {
         let nic = self.nics.get_mut(device.0 as usize)?;
