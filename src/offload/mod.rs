@@ -27,6 +27,7 @@ mod policy;
 mod queue;
 mod quick;
 mod reason;
+mod stretches;
 #[cfg(test)]
 mod tests;
 
@@ -46,10 +47,10 @@ use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId}
 use crate::matching::Pattern;
 use crate::seam::{Answer, Buffer, Capabilities, Command};
 
-use buffers::Stretches;
 use layout::Peers;
 use mirror::Mirror;
 use nic::Nic;
+use stretches::Stretches;
 
 /// Offload over all devices of one engine.
 #[derive(Clone, Debug)]

@@ -129,12 +129,11 @@ impl Nic {
         self.commands.skip(taken);
     }
 
-    /// Whether the device can write into a buffer that is not empty, directly.
+    /// Whether the device can write into a buffer directly.
     #[inline(always)]
     pub(crate) fn takes(&self, buffer: &Buffer) -> bool {
         let Capabilities { eager_limit, buffer_length_max, registration, .. } = self.capabilities;
         buffer.segments == 1
-            && buffer.length > 0
             && buffer.length >= eager_limit
             && buffer.length <= buffer_length_max
             && (!registration || buffer.key != 0)
