@@ -263,8 +263,8 @@ pub enum Event {
     Data(Data),
     /// A signalled list operation is complete.
     Operation(OperationDone),
-    /// A message without a tag used up an unexpected buffer (NO_TAG, FIN). It is the endpoint's business; the
-    /// engine only counts the buffer.
+    /// A message without a tag used up an unexpected buffer (NO_TAG, FIN, or one that is malformed). It is the
+    /// endpoint's business; the engine only counts.
     Untagged {
         /// Who sent it.
         source: PeerId,
@@ -272,6 +272,8 @@ pub enum Event {
         message: MessageToken,
         /// Bytes.
         length: u64,
+        /// The device counted it as unexpected: never a NO_TAG or a FIN, perhaps a malformed one (TM-CONTRACT A8).
+        counted: bool,
     },
     /// The device no longer touches the buffer of this entry. Comes for every entry, with or behind its last
     /// completion; only now may the memory be given up.

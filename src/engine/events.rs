@@ -41,7 +41,7 @@ impl Engine {
             Event::Matched(matched) => self.handle_matched(device, matched),
             Event::Data(data) => self.handle_data(device, data),
             Event::Operation(done) => self.handle_operation(device, done),
-            Event::Untagged { .. } => self.offload.handle_untagged(device),
+            Event::Untagged { counted, .. } => self.offload.handle_untagged(device, *counted),
             Event::Released(handle) => self.offload.handle_released(device, *handle),
             Event::PathLost { peer } => {
                 self.handle_path_lost(*peer);

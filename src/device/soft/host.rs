@@ -299,7 +299,8 @@ impl<M: Memory> SoftDevice<M> {
 
     fn tell_untagged(&mut self, completion: &Completion) {
         let (source, length) = (completion.source, completion.byte_len);
-        self.pending.push_back(Event::Untagged { source, message: UNTAGGED, length });
+        let counted = completion.opcode != Opcode::NoTag;
+        self.pending.push_back(Event::Untagged { source, message: UNTAGGED, length, counted });
     }
 
     /// Flags decide, not the opcode (TM-CONTRACT 15.6).
