@@ -350,12 +350,17 @@ pub enum Command {
         /// Its answer; never [`Answer::Hold`].
         answer: Answer,
     },
-    /// Fetch the payload of a rendezvous that the device handed back, and tell the sender.
+    /// Fetch the payload of a rendezvous that the device handed back, and tell the sender: its FIN repeats tag,
+    /// word and RVH of the request (TM-CONTRACT 3).
     Read {
         /// The engine's name for it.
         transfer: TransferId,
         /// Who holds the data.
         peer: PeerId,
+        /// The request's tag.
+        tag: Tag,
+        /// The request's word, by which the sender knows it.
+        app_ctx: u32,
         /// Where it lies there.
         remote: Remote,
         /// Where it goes here; at most `buffer.length` bytes.

@@ -102,8 +102,9 @@ impl Engine {
                 transfer.message.length = remote.length;
                 transfer.message.placed = remote.length.min(buffer.length);
                 let transfer = self.transfers.insert(transfer);
-                let peer = matched.source;
-                self.offload.push(device, Command::Read { transfer, peer, remote, buffer });
+                // To the device its peer goes by the number that it knows.
+                let Match { source: peer, tag, app_ctx, .. } = *matched;
+                self.offload.push(device, Command::Read { transfer, peer, tag, app_ctx, remote, buffer });
             }
         }
     }

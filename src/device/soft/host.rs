@@ -50,14 +50,14 @@ impl<M: Memory> SoftDevice<M> {
                 }
                 Ok(true)
             }
-            Command::Read { transfer, peer, remote, buffer } => {
+            Command::Read { transfer, peer, tag: _, app_ctx, remote, buffer } => {
                 if self.peers.is_lost(peer) {
                     self.write(super::failure::lost(DataTarget::Transfer(transfer), remote.length));
                 } else {
                     let target = ReadTarget::Transfer(transfer);
                     self.reads.push(PendingRead {
                         peer,
-                        app_ctx: 0,
+                        app_ctx,
                         remote,
                         buffer,
                         immediate: None,

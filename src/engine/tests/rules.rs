@@ -458,8 +458,11 @@ fn a_rendezvous_that_the_nic_hands_back_is_read_by_the_host() {
     hand.matched(handle, 7, 3, MatchStage::SoftwareRendezvous(remote));
     hand.tell(&Event::Released(handle));
     let commands = hand.commands(NIC);
-    let [Command::Read { transfer, peer, remote: of, buffer }] = commands[..] else { panic!("{commands:?}") };
+    let [Command::Read { transfer, peer, tag, app_ctx, remote: of, buffer }] = commands[..] else {
+        panic!("{commands:?}")
+    };
     assert_eq!((peer, of, buffer), (PeerId(3), remote, Buffer::new(1000, 100)));
+    assert_eq!((tag.0, app_ctx), (7, 99), "what the sender's FIN must say");
     hand.data(NIC, DataTarget::Transfer(transfer));
     let ends = hand.completions();
     let crate::engine::End::Received(message) = ends[0].end else { panic!("{ends:?}") };
