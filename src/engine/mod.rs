@@ -30,6 +30,7 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+pub use crate::offload::NameError;
 pub use completion::{Completion, End, Received};
 pub use receive::{CancelOutcome, ClaimId, Kind, Peeked, Posting, Receive};
 
@@ -222,9 +223,13 @@ impl Engine {
         self.faults.pop_front()
     }
 
-    /// Which bits of a tag name this peer, if a [`TagLayout`] was given.
-    pub fn name_peer(&mut self, peer: PeerId, bits: u64) {
-        self.offload.name_peer(peer, bits);
+    /// Which bits of a tag name this peer, if a [`TagLayout`] was given. A peer has one name: a new one replaces it.
+    ///
+    /// # Errors
+    /// The name does not fit where the layout has names, or is another peer's: two peers would look like one to a
+    /// NIC. Nothing has changed.
+    pub fn name_peer(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
+        self.offload.name_peer(peer, bits)
     }
 
     /// A peer's messages come through this device. Until it is said, they may come through any.

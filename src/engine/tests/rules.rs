@@ -365,7 +365,7 @@ fn a_directed_receive_goes_down_where_the_tag_names_its_source() {
     let config = Config { layout: Some(TagLayout { source_bits: 0xff00 }), ..Config::default() };
     let mut hand = Hand::with(config, &[nic(), Capabilities::default()]);
     for peer in 1..=3 {
-        hand.engine.name_peer(PeerId(peer), u64::from(peer) << 8);
+        hand.engine.name_peer(PeerId(peer), u64::from(peer) << 8).unwrap();
     }
     hand.engine.set_path(PeerId(3), OTHER).unwrap();
     hand.queued(from(0x105, 1), 1);
