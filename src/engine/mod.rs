@@ -234,8 +234,12 @@ impl Engine {
 
     /// A peer's messages come through this device. Until it is said, they may come through any.
     ///
+    /// Before a peer changes its device, the owner polls the old one until all that the peer sent there was told:
+    /// the engine orders what it hears of.
+    ///
     /// # Errors
-    /// They come through another, and receives that name the peer are posted.
+    /// They come through another, and receives that name the peer are posted, or messages of it are undecided: the
+    /// new device could match a later one first.
     pub fn set_path(&mut self, peer: PeerId, device: DeviceId) -> Result<(), PathInUse> {
         if let Some(path) = self.offload.path(peer).filter(|&path| path != device) {
             let names_it = |id: &ReceiveId| {
@@ -243,7 +247,7 @@ impl Engine {
                     .posted(*id)
                     .is_some_and(|(pattern, _)| pattern.source == crate::ids::Source::Peer(peer))
             };
-            if self.matcher.posted_ids().iter().any(names_it) {
+            if self.waiting.holds_back(peer) || self.matcher.posted_ids().iter().any(names_it) {
                 return Err(PathInUse { peer, path });
             }
         }
