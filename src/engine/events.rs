@@ -59,8 +59,9 @@ impl Engine {
         let Some(record) = self.offload.record(index) else { return Ok(()) };
         let (id, bounce) = (record.receive, record.bounce);
         let Some((pattern, slot)) = self.matcher.take_posted(id) else { return Ok(()) };
+        let source = self.renamed.now(matched.source);
         let message = Received {
-            source: matched.source,
+            source,
             tag: matched.tag,
             length: matched.length,
             placed: matched.length.min(slot.buffer.length),
@@ -75,7 +76,7 @@ impl Engine {
             self.match_in_steps(device, matched, index, &slot, message, bounce);
         }
         self.reconsider();
-        self.check_fit(device, matched, &pattern)
+        self.check_fit(device, matched, source, &pattern)
     }
 
     /// A match whose payload is not in the user's buffer yet.
@@ -111,10 +112,16 @@ impl Engine {
 
     /// A device that matches what does not fit broke its contract; or the user's tag layout did not hold.
     #[inline]
-    fn check_fit(&self, device: DeviceId, matched: &Match, pattern: &Pattern) -> Result<(), Fault> {
-        let envelope = Envelope { tag: matched.tag, source: matched.source };
+    fn check_fit(
+        &self,
+        device: DeviceId,
+        matched: &Match,
+        source: PeerId,
+        pattern: &Pattern,
+    ) -> Result<(), Fault> {
+        let envelope = Envelope { tag: matched.tag, source };
         let group = match pattern.source {
-            Source::Group(_) => self.matcher.group_of(matched.source),
+            Source::Group(_) => self.matcher.group_of(source),
             Source::Any | Source::Peer(_) => None,
         };
         if pattern.fits(&envelope, group) {

@@ -24,6 +24,7 @@ mod completion;
 mod events;
 mod outbox;
 mod receive;
+mod renamed;
 mod transfer;
 mod waiting;
 
@@ -44,6 +45,7 @@ use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
 use outbox::Outbox;
+use renamed::Renamed;
 use transfer::{Claimed, Held, Multi, Transfers};
 use waiting::Waiting;
 
@@ -66,6 +68,7 @@ pub struct Engine {
     matcher: Matcher<Slot, Held>,
     offload: Offload,
     waiting: Waiting,
+    renamed: Renamed,
     transfers: Transfers,
     multis: Slab<Multi>,
     claims: Slab<Claimed>,
@@ -121,7 +124,7 @@ pub enum JoinError {
 /// A peer cannot change its device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{peer:?} comes through {path:?}, and receives that name it are posted: cancel or complete them first"
+    "{peer:?} comes through {path:?}, and receives that name it are posted or messages of it wait: those first"
 )]
 pub struct PathInUse {
     /// The peer.
@@ -138,6 +141,7 @@ impl Engine {
             matcher: Matcher::new(config.matching),
             offload: Offload::new(config.layout, config.rules, config.matching.hash_seed),
             waiting: Waiting::default(),
+            renamed: Renamed::default(),
             transfers: Transfers::default(),
             multis: Slab::new(),
             claims: Slab::new(),
@@ -359,9 +363,23 @@ impl Engine {
         self.match_again(waiting);
     }
 
-    /// A source is learned late: what is known of `from` is `to`'s. Messages and receives keep their places;
+    /// A source is learned late: what is known of `from` is `to`'s, and what devices say of `from` from now on as
+    /// well, until its number is dealt again (`resolve(from, from)`). Messages and receives keep their places;
     /// messages that a posted receive now takes are matched, in their order of arrival.
+    ///
+    /// Where a device matches, no receive that names `from` should be posted: what it overlaps was decided for the
+    /// old number. (The number of a peer that is not known is nothing that a user could name.)
     pub fn resolve(&mut self, from: PeerId, to: PeerId) {
+        self.renamed.set(from, to);
+        if from == to {
+            return;
+        }
+        self.waiting.rename(from, to);
+        self.transfers.rename(from, to);
+        for (_, claimed) in &mut self.claims {
+            let source = &mut claimed.message.envelope.source;
+            *source = if *source == from { to } else { *source };
+        }
         let renamed = self.matcher.rekey(from, to);
         self.match_again(renamed);
     }

@@ -121,6 +121,15 @@ impl Waiting {
         }
     }
 
+    /// Messages of `from` are `to`'s.
+    pub(super) fn rename(&mut self, from: PeerId, to: PeerId) {
+        for mut waiter in self.take_all() {
+            let source = &mut waiter.message.envelope.source;
+            *source = if *source == from { to } else { *source };
+            self.push(waiter);
+        }
+    }
+
     fn count_down(&mut self, waiter: &Waiter) {
         if let Some(waiting) = self.per_peer.get_mut(waiter.message.envelope.source.0 as usize) {
             *waiting -= 1;
