@@ -41,7 +41,7 @@ impl Engine {
             Event::Matched(matched) => self.handle_matched(device, matched),
             Event::Data(data) => self.handle_data(device, data),
             Event::Operation(done) => self.handle_operation(device, done),
-            Event::Untagged { .. } => self.offload.handle_untagged(device),
+            Event::Untagged { counted, .. } => self.offload.handle_untagged(device, *counted),
             Event::Released(handle) => self.offload.handle_released(device, *handle),
             Event::PathLost { peer } => {
                 self.handle_path_lost(*peer);
@@ -59,8 +59,9 @@ impl Engine {
         let Some(record) = self.offload.record(index) else { return Ok(()) };
         let (id, bounce) = (record.receive, record.bounce);
         let Some((pattern, slot)) = self.matcher.take_posted(id) else { return Ok(()) };
+        let source = self.renamed.now(matched.source);
         let message = Received {
-            source: matched.source,
+            source,
             tag: matched.tag,
             length: matched.length,
             placed: matched.length.min(slot.buffer.length),
@@ -75,7 +76,7 @@ impl Engine {
             self.match_in_steps(device, matched, index, &slot, message, bounce);
         }
         self.reconsider();
-        self.check_fit(device, matched, &pattern)
+        self.check_fit(device, matched, source, &pattern)
     }
 
     /// A match whose payload is not in the user's buffer yet.
@@ -102,18 +103,25 @@ impl Engine {
                 transfer.message.length = remote.length;
                 transfer.message.placed = remote.length.min(buffer.length);
                 let transfer = self.transfers.insert(transfer);
-                let peer = matched.source;
-                self.offload.push(device, Command::Read { transfer, peer, remote, buffer });
+                // To the device its peer goes by the number that it knows.
+                let Match { source: peer, tag, app_ctx, .. } = *matched;
+                self.offload.push(device, Command::Read { transfer, peer, tag, app_ctx, remote, buffer });
             }
         }
     }
 
     /// A device that matches what does not fit broke its contract; or the user's tag layout did not hold.
     #[inline]
-    fn check_fit(&self, device: DeviceId, matched: &Match, pattern: &Pattern) -> Result<(), Fault> {
-        let envelope = Envelope { tag: matched.tag, source: matched.source };
+    fn check_fit(
+        &self,
+        device: DeviceId,
+        matched: &Match,
+        source: PeerId,
+        pattern: &Pattern,
+    ) -> Result<(), Fault> {
+        let envelope = Envelope { tag: matched.tag, source };
         let group = match pattern.source {
-            Source::Group(_) => self.matcher.group_of(matched.source),
+            Source::Group(_) => self.matcher.group_of(source),
             Source::Any | Source::Peer(_) => None,
         };
         if pattern.fits(&envelope, group) {

@@ -64,6 +64,14 @@ impl Transfers {
             .collect()
     }
 
+    /// Messages of `from` are `to`'s.
+    pub(super) fn rename(&mut self, from: PeerId, to: PeerId) {
+        for (_, transfer) in &mut self.slab {
+            let source = &mut transfer.message.source;
+            *source = if *source == from { to } else { *source };
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.slab.len()
     }

@@ -172,7 +172,7 @@ impl World {
             sent.packets = message.packets;
             let _fresh = self.devices[usize::from(message.path)].send(message.source, sent);
             if let Some(layout) = scope.layout {
-                self.engine.name_peer(message.source, message.tag.0 & layout);
+                let _same = self.engine.name_peer(message.source, message.tag.0 & layout);
             }
             if scope.paths_known {
                 let _first = self.engine.set_path(message.source, DeviceId(message.path));
