@@ -82,7 +82,7 @@ impl Subject for EngineSubject {
 
     #[inline]
     fn post(&mut self, receive: &Receive) -> Option<ReceiveId> {
-        match self.engine.post(*receive) {
+        match self.engine.post(receive) {
             Posting::Queued(receive) => Some(receive),
             Posting::Matched(_) => {
                 assert_eq!(self.serve(), 1, "one completion");
@@ -191,7 +191,7 @@ impl Subject for OffloadedSubject {
     }
 
     fn post(&mut self, receive: &Receive) -> Option<ReceiveId> {
-        let posting = self.engine.post(*receive);
+        let posting = self.engine.post(receive);
         self.submit();
         let Posting::Queued(receive) = posting else { return None };
         Some(receive)

@@ -3,3 +3,7 @@
 //! Nothing here is part of the library that users get.
 
 pub mod checker;
+pub mod explore;
+pub mod schedules;
+pub mod scopes;
+pub mod world;

@@ -1,7 +1,7 @@
 //! Messages that no device matched: decided at once where that is allowed, else made to wait (rules 4 and 5).
 
 use crate::ids::{DeviceId, ReceiveId};
-use crate::matching::{Arrived, Envelope};
+use crate::matching::{Arrived, Envelope, Quick};
 use crate::offload::{Clause, Place};
 use crate::seam::{Answer, Arrival, DataError};
 
@@ -21,20 +21,39 @@ enum Search {
 }
 
 impl Engine {
+    /// Budget: 60 instructions where a short list has a receive that takes a message in hand.
     #[inline]
     pub(super) fn handle_arrived(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
-        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        let held = Held {
-            token: arrival.message,
-            length: arrival.header.length,
-            app_ctx: arrival.header.app_ctx,
-            immediate: arrival.header.immediate.unwrap_or(0),
-            has_immediate: arrival.header.immediate.is_some(),
-            device,
-        };
         if self.offload.is_active() || device.0 as usize >= self.offload.device_count() {
-            return self.handle_arrived_among_nics(arrival, envelope, held);
+            return self.handle_arrived_among_nics(device, arrival);
         }
+        let header = &arrival.header;
+        let envelope = Envelope { tag: header.tag, source: arrival.source };
+        let completions = &mut self.completions;
+        let quick = self.matcher.try_take_posted(&envelope, |slot: &Slot| {
+            (slot.multi == NONE && arrival.in_hand).then(|| {
+                completions.push(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+                slot.buffer
+            })
+        });
+        match quick {
+            Quick::Taken(buffer) => Answer::Accept { buffer, transfer: None },
+            Quick::Nothing => self.hold(device, arrival),
+            Quick::Ask => self.handle_arrived_in_software(device, arrival),
+        }
+    }
+
+    #[inline(never)]
+    fn hold(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        self.matcher.queue_unexpected(envelope, Held::new(device, arrival));
+        Answer::Hold
+    }
+
+    #[inline(never)]
+    fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        let held = Held::new(device, arrival);
         match self.matcher.arrive(envelope, held) {
             Arrived::Unexpected(_) => Answer::Hold,
             Arrived::Matched { value, .. } => self.accept_now(envelope, &held, arrival.in_hand, &value),
@@ -42,8 +61,10 @@ impl Engine {
     }
 
     /// The same with a device about that matches.
-    fn handle_arrived_among_nics(&mut self, arrival: &Arrival, envelope: Envelope, held: Held) -> Answer {
-        let device = held.device;
+    #[inline(never)]
+    fn handle_arrived_among_nics(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        let held = Held::new(device, arrival);
         if let Err(fault) = self.offload.handle_arrived(device, arrival.counted) {
             // The message itself is no worse for it, unless there is no such device.
             self.fault(device, fault);
@@ -61,6 +82,8 @@ impl Engine {
             Search::Takes(slot) => {
                 let answer = self.accept_now(envelope, &held, arrival.in_hand, &slot);
                 self.decided(&message);
+                // Messages of other paths may have waited for it (rule 4).
+                self.reconsider();
                 answer
             }
             Search::None => {
@@ -107,7 +130,7 @@ impl Engine {
         let message = held.received(envelope.tag, envelope.source, &buffer);
         let context = slot.context;
         let transfer = if in_hand {
-            self.completions.push_back(Completion { context, end: End::Received(message) });
+            self.completions.push(Completion { context, end: End::Received(message) });
             None
         } else {
             let multi = (slot.multi != NONE).then_some(slot.multi);
@@ -223,21 +246,22 @@ impl Engine {
     }
 
     fn fail(&mut self, message: &Message, slot: &Slot, error: DataError) {
-        let mut received = message.held.received(message.envelope.tag, message.envelope.source, &slot.buffer);
-        received.placed = 0;
-        self.completions
-            .push_back(Completion { context: slot.context, end: End::Failed { message: received, error } });
+        let received = message.held.received(message.envelope.tag, message.envelope.source, &slot.buffer);
+        let end = End::failed(&received, error);
+        self.completions.push(Completion { context: slot.context, end });
     }
 
     /// Something changed that messages may have waited for: those whose turn it is search again, in their order.
     #[inline]
     pub(super) fn reconsider(&mut self) {
-        if !self.waiting.is_empty() {
-            self.reconsider_all();
-        }
+        // One that is decided may take a receive that another, looked at before, waits for.
+        while !self.waiting.is_empty() && self.reconsider_once() {}
     }
 
-    fn reconsider_all(&mut self) {
+    /// Whether a message was decided.
+    #[inline(never)]
+    fn reconsider_once(&mut self) -> bool {
+        let mut any = false;
         for waiter in self.waiting.take_all() {
             if self.waiting.holds_back(waiter.message.envelope.source)
                 && self.offload.rules().hold(Clause::LaterOfSourceWait)
@@ -251,9 +275,10 @@ impl Engine {
             if still.is_some() {
                 self.waiting.push(waiter);
             } else {
-                self.decide_waiter(waiter);
+                any |= self.decide_waiter(waiter);
             }
         }
+        any
     }
 
     /// Whether a message still waits for the entry that it waited for.
@@ -263,11 +288,12 @@ impl Engine {
             || record.place() == Place::Recalling && waiter.dead.is_none()
     }
 
-    fn decide_waiter(&mut self, waiter: Waiter) {
+    /// Search for a message that waited. Whether it is decided.
+    fn decide_waiter(&mut self, waiter: Waiter) -> bool {
         let message = waiter.message;
         if waiter.dead.is_some() {
             self.decided_after_waiting(&message);
-            return;
+            return true;
         }
         match self.search(&message) {
             Search::Takes(slot) => {
@@ -276,14 +302,17 @@ impl Engine {
                     self.after_piece(&slot, false);
                 }
                 self.decided_after_waiting(&message);
+                true
             }
             Search::None => {
                 self.matcher.queue_unexpected(message.envelope, message.held);
                 self.decided_after_waiting(&message);
+                true
             }
             Search::Waits(record) => {
                 self.ask_back(record, waiter.ticket);
                 self.waiting.push(Waiter { record: Some(record), ..waiter });
+                false
             }
         }
     }

@@ -5,10 +5,10 @@ use crate::ids::ReceiveId;
 use super::Engine;
 
 impl Engine {
-    /// Everything that decides about the future, as words. Posted receives are named by their context and messages
-    /// by their `app_ctx`, which the model makes unique; sequence numbers appear as order only, counters relative.
-    pub fn canonical(&self, out: &mut Vec<u64>) {
-        let name = |id: ReceiveId| self.matcher.posted(id).map_or(u64::MAX, |(_, slot)| slot.context);
+    /// Everything that decides about the future, as words. Receives are named by the caller, since a device may know
+    /// one that is posted no more; messages by their `app_ctx` and transfers by the context of their receive, which
+    /// the model makes unique; sequence numbers appear as order only, counters relative.
+    pub fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(ReceiveId) -> u64) {
         for id in self.matcher.posted_ids() {
             out.push(name(id));
         }
@@ -19,7 +19,7 @@ impl Engine {
             }
         }
         out.push(SEPARATOR);
-        self.offload.canonical(out, &name);
+        self.offload.canonical(out, name);
         let record_name =
             |index: usize| self.offload.record(index).map_or(u64::MAX, |record| name(record.receive));
         self.waiting.canonical(out, &record_name);

@@ -18,14 +18,19 @@ impl EventSink for Engine {
         if let Event::Arrived(arrival) = event {
             return self.handle_arrived(device, arrival);
         }
-        if let Err(fault) = self.handle_other(device, event) {
-            self.fault(device, fault);
-        }
+        self.handle_rest(device, event);
         Answer::Hold
     }
 }
 
 impl Engine {
+    #[inline(never)]
+    fn handle_rest(&mut self, device: DeviceId, event: &Event) {
+        if let Err(fault) = self.handle_other(device, event) {
+            self.fault(device, fault);
+        }
+    }
+
     #[inline]
     fn handle_other(&mut self, device: DeviceId, event: &Event) -> Result<(), Fault> {
         if device.0 as usize >= self.offload.device_count() {
@@ -65,7 +70,7 @@ impl Engine {
             matched_by: Some(device),
         };
         if matched.stage == MatchStage::Complete && bounce.is_none() {
-            self.completions.push_back(Completion { context: slot.context, end: End::Received(message) });
+            self.completions.push(Completion { context: slot.context, end: End::Received(message) });
         } else {
             self.match_in_steps(device, matched, index, &slot, message, bounce);
         }
@@ -170,9 +175,9 @@ impl Engine {
     fn complete(&mut self, transfer: &Transfer, error: Option<DataError>) {
         let end = match error {
             None => End::Received(transfer.message),
-            Some(error) => End::Failed { message: Received { placed: 0, ..transfer.message }, error },
+            Some(error) => End::failed(&transfer.message, error),
         };
-        self.completions.push_back(Completion { context: transfer.context, end });
+        self.completions.push(Completion { context: transfer.context, end });
         if let Some(index) = transfer.multi {
             if let Some(multi) = self.multis.get_mut(index as usize) {
                 multi.under_way = multi.under_way.saturating_sub(1);
@@ -202,6 +207,12 @@ impl Engine {
             self.reconsider();
             return Ok(());
         }
+        if let Some(answer) = self.offload.withdraw_answer(device, token) {
+            if let Answer::Accept { transfer: Some(transfer), .. } = answer {
+                self.end_transfer(transfer, Some(error));
+            }
+            return Ok(());
+        }
         let is_it = |id: &crate::ids::MessageId| {
             self.matcher.unexpected(*id).is_some_and(|(_, held)| held.device == device && held.token == token)
         };
@@ -212,8 +223,8 @@ impl Engine {
         let claimed = self
             .claims
             .iter()
-            .find(|(_, message)| message.held.device == device && message.held.token == token)
-            .map(|(claim, _)| claim);
+            .find(|(_, claimed)| (claimed.message.held.device, claimed.message.held.token) == (device, token))
+            .map(|(index, _)| index);
         match claimed {
             Some(claim) => {
                 self.claims.remove(claim);
@@ -238,7 +249,7 @@ impl Engine {
                 let _dropped = self.matcher.take_unexpected(id);
             }
         }
-        self.claims.retain(|_, message| message.held.device != device);
+        self.claims.retain(|_, claimed| claimed.message.held.device != device);
         for id in self.transfers.through(device) {
             self.end_transfer(id, Some(DataError::DeviceFailed));
         }

@@ -22,6 +22,7 @@ mod arrive;
 mod canonical;
 mod completion;
 mod events;
+mod outbox;
 mod receive;
 mod transfer;
 mod waiting;
@@ -36,13 +37,14 @@ use std::collections::VecDeque;
 
 use slab::Slab;
 
-use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId};
+use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId, TransferId};
 use crate::matching::{Config as MatchingConfig, Matcher};
 use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
-use transfer::{Held, Multi, Transfers};
-use waiting::{Message, Waiting};
+use outbox::Outbox;
+use transfer::{Claimed, Held, Multi, Transfers};
+use waiting::Waiting;
 
 /// How to set up an engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,8 +67,9 @@ pub struct Engine {
     waiting: Waiting,
     transfers: Transfers,
     multis: Slab<Multi>,
-    claims: Slab<Message>,
-    completions: VecDeque<Completion>,
+    claims: Slab<Claimed>,
+    claims_made: u32,
+    completions: Outbox<Completion>,
     faults: VecDeque<Fault>,
     counters_start: u16,
 }
@@ -80,6 +83,13 @@ struct Slot {
     record: u32,
     /// Its multi-receive buffer, or [`NONE`].
     multi: u32,
+}
+
+impl Slot {
+    #[inline]
+    const fn new(receive: &Receive) -> Self {
+        Self { context: receive.context, buffer: receive.buffer, record: NONE, multi: NONE }
+    }
 }
 
 /// A device cannot join.
@@ -130,7 +140,8 @@ impl Engine {
             transfers: Transfers::default(),
             multis: Slab::new(),
             claims: Slab::new(),
-            completions: VecDeque::new(),
+            claims_made: 0,
+            completions: Outbox::new(),
             faults: VecDeque::new(),
             counters_start: config.counters_start,
         }
@@ -185,6 +196,11 @@ impl Engine {
         self.offload.commands(device)
     }
 
+    /// What waits for a device already, without sending anything more down.
+    pub fn commands(&mut self, device: DeviceId) -> &[Command] {
+        self.offload.commands(device)
+    }
+
     /// The device took so many of its commands.
     pub fn handle_submitted(&mut self, device: DeviceId, taken: usize) {
         self.offload.handle_submitted(device, taken);
@@ -192,17 +208,13 @@ impl Engine {
 
     /// Move completions to the caller, oldest first, and say how many.
     pub fn poll_completions(&mut self, into: &mut [Completion]) -> usize {
-        let count = into.len().min(self.completions.len());
-        for (slot, completion) in into.iter_mut().zip(self.completions.drain(..count)) {
-            *slot = completion;
-        }
-        count
+        self.completions.pop_into(into)
     }
 
     /// The oldest completion.
     #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.completions.pop_front()
+        self.completions.pop()
     }
 
     /// What a device did that it may not do, oldest first.
@@ -268,6 +280,23 @@ impl Engine {
         self.waiting.len()
     }
 
+    /// The senders' words (`app_ctx`) of the messages that wait, oldest first.
+    pub fn undecided(&self) -> impl Iterator<Item = u32> + '_ {
+        self.waiting.app_ctxs()
+    }
+
+    /// The senders' words (`app_ctx`) of the messages on the unexpected list, oldest first. Not for the hot path.
+    pub fn unexpected(&self) -> impl Iterator<Item = u32> + '_ {
+        let held = |id| self.matcher.unexpected(id).map(|(_, held)| held.app_ctx);
+        self.matcher.unexpected_ids().into_iter().filter_map(held)
+    }
+
+    /// The context of the receive that a transfer under way belongs to.
+    #[must_use]
+    pub fn context_of_transfer(&self, transfer: TransferId) -> Option<u64> {
+        self.transfers.find(transfer).map(|transfer| transfer.context)
+    }
+
     /// Transfers under way.
     #[must_use]
     pub fn transfers(&self) -> usize {
@@ -296,7 +325,7 @@ impl Engine {
     /// Whether commands or completions wait for the owner.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.completions.is_empty()
+        self.completions.len() > 0
             || (0..self.offload.device_count()).any(|device| {
                 u8::try_from(device).is_ok_and(|device| self.offload.has_commands(DeviceId(device)))
             })

@@ -6,7 +6,7 @@ use crate::offload::Clause;
 use crate::seam::{Answer, Buffer, Command};
 
 use super::completion::{Completion, End, Received};
-use super::transfer::{Held, Multi, Transfer};
+use super::transfer::{Claimed, Held, Multi, Transfer};
 use super::waiting::Message;
 use super::{Engine, NONE, Slot, index32};
 
@@ -76,20 +76,36 @@ pub struct Peeked {
 
 /// A message that only its claimer can receive or discard. Good for one use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ClaimId(u32);
+pub struct ClaimId {
+    index: u32,
+    serial: u32,
+}
 
 impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
+    ///
+    /// Budget: 60 instructions where both lists are short and no message fits.
     #[inline]
-    pub fn post(&mut self, receive: Receive) -> Posting {
-        if let Kind::Multi { least } = receive.kind {
-            return self.post_multi(&receive, least);
+    pub fn post(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once && !self.offload.is_active() {
+            let slot = Slot::new(receive);
+            if let Some(id) = self.matcher.try_post(&receive.pattern, slot) {
+                return Posting::Queued(id);
+            }
         }
-        let slot = Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: NONE };
+        self.post_any(receive)
+    }
+
+    #[inline(never)]
+    fn post_any(&mut self, receive: &Receive) -> Posting {
+        if let Kind::Multi { least } = receive.kind {
+            return self.post_multi(receive, least);
+        }
+        let slot = Slot::new(receive);
         match self.matcher.post(receive.pattern, Stay::Once, slot) {
             Posted::Queued(id) => {
                 if self.offload.is_active() {
-                    self.track(id, &receive, false);
+                    self.track(id, receive, false);
                 }
                 Posting::Queued(id)
             }
@@ -165,7 +181,7 @@ impl Engine {
             self.settle_multi(slot.multi);
             return;
         }
-        self.completions.push_back(Completion { context: slot.context, end: End::Cancelled });
+        self.completions.push(Completion { context: slot.context, end: End::Cancelled });
     }
 
     /// The earliest-arrived unexpected message that fits, if there is one. Nothing changes.
@@ -189,13 +205,22 @@ impl Engine {
     pub fn claim(&mut self, pattern: &Pattern) -> Option<(ClaimId, Peeked)> {
         let id = self.matcher.first_unexpected(pattern)?;
         let (envelope, held) = self.matcher.take_unexpected(id)?;
-        let claim = self.claims.insert(Message { envelope, held, counted: false });
-        Some((ClaimId(index32(claim)), Self::peeked(envelope, &held)))
+        let serial = self.claims_made;
+        self.claims_made = serial.wrapping_add(1);
+        let message = Message { envelope, held, counted: false };
+        let index = index32(self.claims.insert(Claimed { serial, message }));
+        Some((ClaimId { index, serial }, Self::peeked(envelope, &held)))
+    }
+
+    fn take_claimed(&mut self, claim: ClaimId) -> Option<Message> {
+        let index = claim.index as usize;
+        self.claims.get(index).filter(|claimed| claimed.serial == claim.serial)?;
+        Some(self.claims.remove(index).message)
     }
 
     /// Receive a claimed message. `false`: there is no such claim (any more).
     pub fn receive_claimed(&mut self, claim: ClaimId, buffer: Buffer, context: u64) -> bool {
-        let Some(message) = self.claims.try_remove(claim.0 as usize) else { return false };
+        let Some(message) = self.take_claimed(claim) else { return false };
         let slot = Slot { context, buffer, record: NONE, multi: NONE };
         self.accept_held(message.envelope, &message.held, &slot);
         true
@@ -203,7 +228,7 @@ impl Engine {
 
     /// Drop a claimed message. `false`: there is no such claim (any more).
     pub fn discard_claimed(&mut self, claim: ClaimId) -> bool {
-        let Some(message) = self.claims.try_remove(claim.0 as usize) else { return false };
+        let Some(message) = self.take_claimed(claim) else { return false };
         self.discard_held(&message.held);
         true
     }
@@ -260,7 +285,7 @@ impl Engine {
         if closed && under_way == 0 {
             self.multis.remove(index as usize);
             let end = if cancelled { End::Cancelled } else { End::Released };
-            self.completions.push_back(Completion { context, end });
+            self.completions.push(Completion { context, end });
         }
     }
 }

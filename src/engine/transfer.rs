@@ -5,7 +5,7 @@
 use slab::Slab;
 
 use crate::ids::{DeviceId, PeerId, ReceiveId, Tag, TransferId};
-use crate::seam::Buffer;
+use crate::seam::{Arrival, Buffer};
 
 use super::completion::Received;
 
@@ -79,6 +79,13 @@ impl Transfers {
     }
 }
 
+/// A claimed message, and which claim of all it was: a stale one names nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claimed {
+    pub(super) serial: u32,
+    pub(super) message: super::waiting::Message,
+}
+
 /// A multi-receive buffer: it stays posted at its place until less than `least` is left of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Multi {
@@ -106,6 +113,18 @@ pub(super) struct Held {
 }
 
 impl Held {
+    pub(super) fn new(device: DeviceId, arrival: &Arrival) -> Self {
+        let header = &arrival.header;
+        Self {
+            token: arrival.message,
+            length: header.length,
+            app_ctx: header.app_ctx,
+            immediate: header.immediate.unwrap_or(0),
+            has_immediate: header.immediate.is_some(),
+            device,
+        }
+    }
+
     pub(super) fn received(&self, tag: Tag, source: PeerId, buffer: &Buffer) -> Received {
         Received {
             source,

@@ -60,6 +60,11 @@ impl Waiting {
         self.list.iter().any(|waiter| waiter.message.held.device == device)
     }
 
+    /// Their senders' words, in order.
+    pub(super) fn app_ctxs(&self) -> impl Iterator<Item = u32> + '_ {
+        self.list.iter().map(|waiter| waiter.message.held.app_ctx)
+    }
+
     pub(super) fn ticket(&mut self) -> u64 {
         // Small numbers again when nobody waits: two states that behave alike then look alike.
         if self.list.is_empty() {
@@ -129,7 +134,7 @@ impl Waiting {
                 waiter.ticket,
                 waiter.message.held.token.0,
                 u64::from(waiter.message.held.app_ctx),
-                waiter.record.map_or(0, |record| name(record) + 1),
+                waiter.record.map_or(0, |record| name(record).saturating_add(1)),
                 u64::from(waiter.dead.is_some()),
             ]);
         }

@@ -100,9 +100,26 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Posted::Matched { message, envelope, value }
     }
 
+    #[cold]
     #[inline(never)]
     fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
+        let taken = if self.unexpected.store.indexed() == 0 {
+            self.unexpected.take_first_dense(&wanted, &self.groups)
+        } else {
+            self.unexpected.take_first_of_class(&wanted, &self.groups)
+        };
+        if let Some((message, envelope, value)) = taken {
+            return Posted::Matched { message, envelope, value };
+        }
+        if self.unexpected.store.indexed() == 0 {
+            return Posted::Queued(self.posted.queue(wanted, stay, value));
+        }
+        self.post_anywhere(wanted, stay, value)
+    }
+
+    #[inline(never)]
+    fn post_anywhere(&mut self, wanted: Wanted, stay: Stay, value: R) -> Posted<M> {
         match self.unexpected.take_first(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
             None => Posted::Queued(self.posted.queue(wanted, stay, value)),
@@ -126,8 +143,66 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         Arrived::Matched { receive, value }
     }
 
+    /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
+    /// short list is looked through without a call. `make` turns the value of the receive that takes the message into
+    /// what the caller wants, or declines; then, as with [`Quick::Ask`], nothing has changed.
+    #[inline(always)]
+    pub fn try_take_posted<O>(
+        &mut self,
+        envelope: &Envelope,
+        make: impl FnOnce(&R) -> Option<O>,
+    ) -> Quick<O> {
+        if !self.posted.is_short() {
+            return Quick::Ask;
+        }
+        let Some(found) = self.posted.find_current(envelope) else { return Quick::Nothing };
+        if !found.entry.is_plain() {
+            return Quick::Ask;
+        }
+        let Some(made) = make(&found.entry.value) else { return Quick::Ask };
+        found.remove();
+        Quick::Taken(made)
+    }
+
+    /// The quick half of [`Self::post`] of a receive that leaves with its first match: `None`, and nothing has
+    /// changed, if a message fits or that cannot be told without a call.
+    #[inline(always)]
+    pub fn try_post(&mut self, pattern: &Pattern, value: R) -> Option<ReceiveId> {
+        if !self.unexpected.is_short() {
+            return None;
+        }
+        let (source_mask, source) = match pattern.source {
+            Source::Any => (0, 0),
+            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
+            Source::Group(_) => return None,
+        };
+        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
+        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
+        if self.unexpected.find_current(&wanted).is_some() {
+            return None;
+        }
+        self.posted.queue_dense(wanted, Stay::Once, value)
+    }
+
+    #[cold]
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        let taken = if self.posted.store.indexed() == 0 {
+            self.posted.take_first_dense(&envelope, &self.groups)
+        } else {
+            self.posted.take_first_of_class(&envelope, &self.groups)
+        };
+        if let Some((receive, value)) = taken {
+            return Arrived::Matched { receive, value };
+        }
+        if self.posted.store.indexed() == 0 {
+            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+        }
+        self.arrive_anywhere(envelope, value)
+    }
+
+    #[inline(never)]
+    fn arrive_anywhere(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         match self.posted.take_first(&envelope, &self.groups) {
             Some((receive, value)) => Arrived::Matched { receive, value },
             None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
@@ -143,7 +218,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     /// The earliest unexpected message that fits a pattern: a peek. Takes nothing, but may build the pattern's
     /// class.
-    #[inline]
+    #[inline(always)]
     pub fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
         self.unexpected.first(&Wanted::new(pattern), &self.groups)
     }
@@ -161,13 +236,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     }
 
     /// Take a receive off the list, whether it stays or not: it matched or was cancelled. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
         self.posted.take(id)
     }
 
     /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
         self.unexpected.take(id, &self.groups)
     }
@@ -386,7 +461,7 @@ macro_rules! matching {
             fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId> {
                 $matcher::first_posted(self, envelope)
             }
-            #[inline]
+            #[inline(always)]
             fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
                 $matcher::first_unexpected(self, pattern)
             }
@@ -398,11 +473,11 @@ macro_rules! matching {
             fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
                 $matcher::queue_unexpected(self, envelope, value)
             }
-            #[inline]
+            #[inline(always)]
             fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
                 $matcher::take_posted(self, id)
             }
-            #[inline]
+            #[inline(always)]
             fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
                 $matcher::take_unexpected(self, id)
             }
@@ -459,6 +534,17 @@ pub enum Posted<M> {
     },
     /// No message fits: it is posted.
     Queued(ReceiveId),
+}
+
+/// What a quick look says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quick<O> {
+    /// The earliest receive that fits has left the list.
+    Taken(O),
+    /// No receive fits.
+    Nothing,
+    /// A quick look does not tell; nothing has changed.
+    Ask,
 }
 
 /// What became of a message.

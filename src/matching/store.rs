@@ -42,8 +42,6 @@ pub(super) struct Store<T> {
     /// The block before.
     old_order: Order,
     old_base: u32,
-    /// How many entries are indexed.
-    pub(super) indexed: u32,
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
     dense_limit: u32,
@@ -69,7 +67,6 @@ impl<T: Entry> Store<T> {
             next_sequence: 1,
             old_order: Order::EMPTY,
             old_base: 0,
-            indexed: 0,
             young_streak: 0,
             dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
             regions: [const { None }; REGIONS as usize],
@@ -78,6 +75,12 @@ impl<T: Entry> Store<T> {
             unused_slot: CHUNK_SLOTS,
             chunks: Chunks::new(),
         }
+    }
+
+    /// How many entries are indexed.
+    #[inline(always)]
+    pub(super) const fn indexed(&self) -> u32 {
+        self.older - self.old_order.len()
     }
 
     /// How many entries there are.
@@ -216,7 +219,7 @@ impl<T: Entry> Store<T> {
     /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
     /// move what [`Self::spill`] yields to its indexes and [`Self::push_indexed`] the entry.
     pub(super) fn make_room(&mut self, filler: impl FnOnce() -> T) -> bool {
-        if self.dense_limit == 0 || (self.limit == 0 && self.indexed != 0) {
+        if self.dense_limit == 0 || (self.limit == 0 && self.older != 0) {
             return false;
         }
         if self.current.is_none() {
@@ -239,10 +242,9 @@ impl<T: Entry> Store<T> {
     pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
         let blocks = [(self.old_order, self.old_base), (self.order, self.base)];
         for (order, base) in blocks {
-            self.indexed += order.len();
             self.pinned[(base / PLACES % REGIONS) as usize] += order.len();
         }
-        self.older = self.indexed;
+        self.older += self.order.len();
         (self.old_order, self.order) = (Order::EMPTY, Order::EMPTY);
         (self.limit, self.young_streak) = (0, 0);
         blocks.into_iter().flat_map(|(order, base)| {
@@ -250,51 +252,78 @@ impl<T: Entry> Store<T> {
         })
     }
 
-    /// Whether any entry is dense.
-    #[inline]
-    pub(super) const fn has_dense(&self) -> bool {
-        self.order.len() + self.old_order.len() != 0
+    /// Whether new entries are indexed, and some are.
+    #[inline(always)]
+    pub(super) const fn is_indexed(&self) -> bool {
+        self.limit == 0 && self.older != 0
     }
 
-    /// Add an entry outside the dense ones: its slot and sequence number. Budget: 20 instructions.
-    #[inline]
-    pub(super) fn push_indexed(&mut self, entry: impl FnOnce(u32, u64) -> T) -> (u32, u64) {
+    /// Where the next entry goes outside the dense ones: its slot, its sequence number, and what to write. `filler`
+    /// fills new memory. Budget: 20 instructions.
+    #[inline(always)]
+    pub(super) fn next_indexed(&mut self, filler: impl FnOnce() -> T) -> (u32, u64, &mut T) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.indexed += 1;
         self.older += 1;
-        let slot = self.free_slot;
-        if slot == NO_SLOT {
-            let slot = self.unused_slot;
-            self.unused_slot += 1;
-            let entry = entry(slot, sequence);
-            self.chunks.reach(slot as usize - CHUNK, entry);
-            *self.at_mut(slot) = entry;
-            return (slot, sequence);
+        if self.free_slot == NO_SLOT {
+            self.add_slot(filler());
         }
-        let place = self.at_mut(slot);
-        let next = place.next_free();
-        *place = entry(slot, sequence);
-        self.free_slot = next;
-        (slot, sequence)
+        let slot = self.free_slot;
+        let entry = self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK));
+        self.free_slot = entry.next_free();
+        (slot, sequence, entry)
     }
 
-    /// Take out an indexed entry. Budget: 12 instructions.
-    #[inline]
-    pub(super) fn remove_indexed(&mut self, slot: u32) {
-        self.indexed -= 1;
+    #[cold]
+    #[inline(never)]
+    fn add_slot(&mut self, filler: T) {
+        let slot = self.unused_slot;
+        self.unused_slot += 1;
+        self.chunks.reach(slot as usize - CHUNK, filler);
+        self.at_mut(slot).release(NO_SLOT);
+        self.free_slot = slot;
+    }
+
+    /// An entry in a slot that is in a chunk.
+    #[inline(always)]
+    pub(super) fn high(&self, slot: u32) -> Option<&T> {
+        self.chunks.get((slot as usize).wrapping_sub(CHUNK))
+    }
+
+    /// Take out an indexed entry of [`Self::high`]. Budget: 15 instructions.
+    #[inline(always)]
+    pub(super) fn remove_high(&mut self, slot: u32) -> T {
+        let next = self.free_slot;
+        let entry = self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK));
+        let taken = *entry;
+        entry.release(next);
+        self.free_slot = slot;
+        self.forget_indexed();
+        taken
+    }
+
+    #[inline(always)]
+    fn forget_indexed(&mut self) {
         self.older -= 1;
-        if slot < LOW_SLOTS {
-            self.at_mut(slot).retire();
-            self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
-        } else {
-            let next = self.free_slot;
-            self.at_mut(slot).release(next);
-            self.free_slot = slot;
-        }
-        if self.indexed == 0 && self.limit == 0 {
+        if self.older == 0 && self.limit == 0 {
             self.enter_dense();
         }
+    }
+
+    /// Take out an indexed entry. Budget: 18 instructions.
+    #[inline(always)]
+    pub(super) fn remove_indexed(&mut self, slot: u32) -> T {
+        if slot < LOW_SLOTS { self.remove_indexed_low(slot) } else { self.remove_high(slot) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove_indexed_low(&mut self, slot: u32) -> T {
+        let taken = *self.at(slot);
+        self.at_mut(slot).release(NO_SLOT);
+        self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
+        self.forget_indexed();
+        taken
     }
 
     /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and
@@ -370,7 +399,7 @@ impl<T: Entry> Store<T> {
                 newest_indexed = newest_indexed.max(entry.sequence());
             }
         });
-        assert_eq!(indexed, self.indexed);
+        assert_eq!(indexed, self.indexed());
         assert!(newest_indexed < oldest_dense);
         let mut last = 0;
         for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
@@ -380,7 +409,6 @@ impl<T: Entry> Store<T> {
                 last = entry.sequence();
             }
         }
-        assert_eq!(self.older, self.indexed + self.old_order.len());
         let mut slot = self.free_slot;
         let mut free = 0;
         while slot != NO_SLOT {
@@ -393,7 +421,7 @@ impl<T: Entry> Store<T> {
             .iter()
             .filter(|(_, slot)| *slot < LOW_SLOTS)
             .count();
-        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed as usize - low_indexed);
+        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed() as usize - low_indexed);
     }
 }
 
@@ -429,15 +457,16 @@ fn find<'a, T>(
 ) -> Option<Dense<'a, T>> {
     let end = order.end();
     let mut places = order.places();
-    let mut position = 0;
-    while position < end {
+    let mut left = end;
+    while left != 0 {
         let place = low(places & 15);
         if fits(&region[place as usize]) {
             let entry = &mut region[place as usize];
+            let position = end - left;
             return Some(Dense { entry, slot: base | place, order, position, places, older: None });
         }
         places >>= 4;
-        position += 4;
+        left -= 4;
     }
     None
 }

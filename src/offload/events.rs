@@ -88,9 +88,23 @@ impl Offload {
             });
         }
         self.statistics.matched_by_device += 1;
+        self.withdraw_del(index, device, handle);
         self.left_list(index);
         self.settle(index);
         Ok(index)
+    }
+
+    /// A DEL that was queued, not submitted, would come to a device that may have let go of the entry by then, or
+    /// given it to another receive (TM-CONTRACT 8.1).
+    fn withdraw_del(&mut self, index: usize, device: DeviceId, handle: TagHandle) {
+        let Some(record) = self.mirror.record_mut(index).filter(|record| record.del_outstanding) else {
+            return;
+        };
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else { return };
+        if nic.withdraw_del(handle) {
+            record.del_outstanding = false;
+            self.statistics.dels -= 1;
+        }
     }
 
     /// The data of a matched entry is complete. The transfer that it belongs to.

@@ -38,9 +38,9 @@ pub use reason::{Reason, Statistics};
 pub(crate) use events::{Held, Outcome};
 pub(crate) use mirror::Record;
 
-use crate::ids::{DeviceId, GroupId, PeerId, ReceiveId, TransferId};
+use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId};
 use crate::matching::Pattern;
-use crate::seam::{Buffer, Capabilities, Command};
+use crate::seam::{Answer, Buffer, Capabilities, Command};
 
 use buffers::Stretches;
 use layout::Peers;
@@ -150,6 +150,15 @@ impl Offload {
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
             nic.push(command);
         }
+    }
+
+    /// Take back the answer for a message that was not submitted: the device has forgotten the message.
+    pub(crate) fn withdraw_answer(&mut self, device: DeviceId, message: MessageToken) -> Option<Answer> {
+        let nic = self.nics.get_mut(device.0 as usize)?;
+        let is_it =
+            |command: &Command| matches!(*command, Command::Answer { message: of, .. } if of == message);
+        let Some(Command::Answer { answer, .. }) = nic.withdraw(is_it) else { return None };
+        Some(answer)
     }
 
     /// Commands that wait for a device, oldest first; the owner submits them and says how many were taken.

@@ -138,6 +138,22 @@ impl Nic {
         }
     }
 
+    /// Take back a DEL that was not submitted. Says whether there was one.
+    pub(crate) fn withdraw_del(&mut self, handle: TagHandle) -> bool {
+        let is_it = |command: &Command| matches!(*command, Command::Del { handle: of, .. } if of == handle);
+        let taken = self.withdraw(is_it);
+        if let Some(Command::Del { signalled: true, .. }) = taken {
+            self.phase.handle_withdrawn(Operation::Del(handle));
+        }
+        taken.is_some()
+    }
+
+    /// Take back the latest command of a kind that was not submitted.
+    pub(crate) fn withdraw(&mut self, is_it: impl Fn(&Command) -> bool) -> Option<Command> {
+        let place = self.commands().iter().rposition(is_it)?;
+        Some(self.commands.remove(self.submitted + place))
+    }
+
     /// Queue a SYNC if one is due. Says whether.
     pub(crate) fn push_sync_if_due(&mut self, decided: bool) -> bool {
         if self.switch == Switch::Failed || !self.phase.is_sync_due() {

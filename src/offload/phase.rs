@@ -119,6 +119,13 @@ impl Phase {
         self.outstanding.push_back(Outstanding { operation, count: self.reported });
     }
 
+    /// A signalled operation was taken back before it was submitted.
+    pub(crate) fn handle_withdrawn(&mut self, operation: Operation) {
+        if let Some(place) = self.outstanding.iter().rposition(|other| other.operation == operation) {
+            self.outstanding.remove(place);
+        }
+    }
+
     /// The completion of a signalled operation was polled. They come in command order.
     ///
     /// # Errors
@@ -177,7 +184,7 @@ impl Phase {
     pub(crate) fn is_sync_due(&self) -> bool {
         self.handled != self.reported
             && !self.sync_outstanding
-            && (self.inactive > 0 || self.handled - self.reported >= SYNC_EVERY)
+            && (self.inactive > 0 || self.handled.saturating_sub(self.reported) >= SYNC_EVERY)
     }
 
     /// How many buffers to post now; in batches, unless the device is about to run dry.
@@ -189,7 +196,7 @@ impl Phase {
             return 0;
         }
         let wanted = self.buffers_max - self.buffers;
-        let lag = u32::try_from(self.seen - self.confirmed).unwrap_or(u32::MAX);
+        let lag = u32::try_from(self.seen.saturating_sub(self.confirmed)).unwrap_or(u32::MAX);
         let room = if budget {
             TURN.saturating_sub(1).saturating_sub(lag).saturating_sub(self.buffers)
         } else {
@@ -224,16 +231,16 @@ impl Phase {
     pub(crate) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(TagHandle) -> u64) {
         out.extend([
             u64::from(Self::wire(self.confirmed)),
-            self.seen - self.confirmed,
-            self.handled - self.confirmed,
-            self.reported - self.confirmed,
+            self.seen.wrapping_sub(self.confirmed),
+            self.handled.wrapping_sub(self.confirmed),
+            self.reported.wrapping_sub(self.confirmed),
             u64::from(self.buffers),
             u64::from(self.inactive),
             u64::from(self.sync_outstanding),
             self.outstanding.len() as u64,
         ]);
         for outstanding in &self.outstanding {
-            out.push(outstanding.count - self.confirmed);
+            out.push(outstanding.count.wrapping_sub(self.confirmed));
             out.push(match outstanding.operation {
                 Operation::Add(handle) => name(handle) << 2,
                 Operation::Del(handle) => name(handle) << 2 | 1,

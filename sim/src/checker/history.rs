@@ -14,7 +14,7 @@
 //! cancelled r0                              answered: it will not be completed
 //! late r0                                   answered: it was, or will be completed
 //! release r0                                a multi-receive buffer is full
-//! lost 1                                    what that peer sent and was not decided may vanish
+//! lost 1                                    what that peer sent and no receive took may vanish
 //! vanish m0                                 and this did
 //! join 1 group=2                            that peer is in that group from now on
 //! ```
@@ -116,12 +116,12 @@ pub enum Observation {
         /// Which.
         receive: ReceiveName,
     },
-    /// A peer is lost: what it sent and is not decided may vanish.
+    /// A peer is lost: what it sent and no receive took may vanish.
     PeerLost {
         /// Which.
         peer: PeerId,
     },
-    /// An undecided message of a lost peer will never be decided.
+    /// An undecided message of a lost peer will never be decided; or it was unexpected, and leaves the list: a point.
     Vanished {
         /// Which.
         message: MessageName,

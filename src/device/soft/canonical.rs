@@ -1,8 +1,8 @@
 //! The state of a soft device by what it can still do, for counting explored states.
 //!
 //! Left out, since no client may act on it: SYNC_REQ's counts, the order in which driver handles are reused,
-//! the order of senders in automatic mode, work-request ids but for the entries' names. Engine handles go in
-//! without their generation: at most one of an index is alive.
+//! the order of senders in automatic mode, work-request ids but for the entries' names. The engine's names of entries
+//! and transfers go in as [`Names`] says.
 
 use std::hash::{Hash, Hasher};
 
@@ -12,39 +12,66 @@ use super::held::Fate;
 use super::memory::Memory;
 use super::peers::{Into, Peer};
 use super::request::ListOperation;
+use crate::ids::{TagHandle, TransferId};
 use crate::seam::{Data, DataTarget, Event, Operation};
+
+/// What stands for the engine's names in a canonical state.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// Of an entry: the number of its receive, if the caller has one.
+    pub entry: &'a dyn Fn(TagHandle) -> u64,
+    /// Of a transfer: likewise.
+    pub transfer: &'a dyn Fn(TransferId) -> u64,
+}
+
+impl std::fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Names")
+    }
+}
+
+impl Names<'_> {
+    /// Their places in the engine's tables, without generation: at most one of a place is alive.
+    pub const PLACES: Self =
+        Self { entry: &|handle| handle.index as u64, transfer: &|transfer| transfer.index as u64 };
+}
 
 impl<M: Memory> SoftDevice<M> {
     /// Two devices of one configuration that hash the same behave the same from here on. Memory is not looked at.
     pub fn canonical(&self, hasher: &mut impl Hasher) {
+        self.canonical_named(&Names::PLACES, hasher);
+    }
+
+    /// The same with the engine's names replaced.
+    pub fn canonical_named(&self, names: &Names<'_>, hasher: &mut impl Hasher) {
         if let Some(matching) = &self.matching {
-            matching.canonical(hasher);
+            matching.canonical(names, hasher);
         }
         for peer in self.peers.iter() {
-            canonical_peer(peer, self.matching.as_ref(), hasher);
+            canonical_peer(peer, self.matching.as_ref(), names, hasher);
         }
         hasher.write_usize(self.reads.len());
         for read in &self.reads {
-            self.canonical_read(read, hasher);
+            self.canonical_read(read, names, hasher);
         }
         hasher.write_usize(self.expecting.len());
         for index in &self.expecting {
-            self.handle_of(*index).index.hash(hasher);
+            (names.entry)(self.handle_of(*index)).hash(hasher);
         }
         hasher.write_usize(self.serial.len());
         for serial in &self.serial {
             match serial {
-                Serial::Ready(output) => self.canonical_output(output, hasher),
+                Serial::Ready(output) => self.canonical_output(output, names, hasher),
                 Serial::Waiting(peer) => (u8::MAX, peer).hash(hasher),
             }
         }
         hasher.write_usize(self.outputs.len());
         for output in &self.outputs {
-            self.canonical_output(output, hasher);
+            self.canonical_output(output, names, hasher);
         }
         hasher.write_usize(self.pending.len());
         for event in &self.pending {
-            canonical_event(event, hasher);
+            canonical_event(event, names, hasher);
         }
         for (place, held) in self.held.iter() {
             (place, held.source, held.counted, held.payload, held.telling, &held.message).hash(hasher);
@@ -59,16 +86,16 @@ impl<M: Memory> SoftDevice<M> {
         (self.failure.is_some(), self.failure_told).hash(hasher);
     }
 
-    fn canonical_read(&self, read: &PendingRead, hasher: &mut impl Hasher) {
+    fn canonical_read(&self, read: &PendingRead, names: &Names<'_>, hasher: &mut impl Hasher) {
         (read.peer, read.app_ctx, read.remote, read.buffer, read.immediate, read.broken).hash(hasher);
         match read.target {
-            ReadTarget::Entry(index) => (0, self.handle_of(index).index).hash(hasher),
+            ReadTarget::Entry(index) => (0, (names.entry)(self.handle_of(index))).hash(hasher),
             ReadTarget::Message(token) => (1, token).hash(hasher),
-            ReadTarget::Transfer(id) => (2, id.index).hash(hasher),
+            ReadTarget::Transfer(id) => (2, (names.transfer)(id)).hash(hasher),
         }
     }
 
-    fn canonical_output(&self, output: &Output, hasher: &mut impl Hasher) {
+    fn canonical_output(&self, output: &Output, names: &Names<'_>, hasher: &mut impl Hasher) {
         std::mem::discriminant(output).hash(hasher);
         match output {
             Output::Completion { cqe, message, broken } => {
@@ -79,19 +106,19 @@ impl<M: Memory> SoftDevice<M> {
                     cqe.operation.hash(hasher);
                 } else {
                     (cqe.operation, cqe.byte_count, cqe.source, cqe.immediate, message, broken).hash(hasher);
-                    self.handle_of(cqe.entry).index.hash(hasher);
+                    (names.entry)(self.handle_of(cqe.entry)).hash(hasher);
                 }
             }
             Output::Arrived(token) | Output::Data(token) => token.hash(hasher),
-            Output::Told(event) => canonical_event(event, hasher),
+            Output::Told(event) => canonical_event(event, names, hasher),
             Output::Failed => {}
         }
     }
 }
 
 impl TagMatching {
-    fn canonical(&self, hasher: &mut impl Hasher) {
-        let name = |index: u16| self.name(index).map_or(u32::MAX, |named| named.handle.index);
+    fn canonical(&self, names: &Names<'_>, hasher: &mut impl Hasher) {
+        let name = |index: u16| self.name(index).map_or(u64::MAX, |named| (names.entry)(named.handle));
         let list = &self.list;
         (list.hardware_phase(), list.software_phase(), self.count_applied).hash(hasher);
         hasher.write_usize(list.entries().len());
@@ -114,20 +141,20 @@ impl TagMatching {
             .filter_map(|(index, named)| {
                 let named = (*named)?;
                 let owed = driver.completions_owed(u32::from(index));
-                (owed > 0).then_some((named.handle.index, named.stage as u8, owed))
+                (owed > 0).then_some(((names.entry)(named.handle), named.stage as u8, owed))
             })
             .collect();
         owed.sort_unstable();
         owed.hash(hasher);
-        for (frees, name) in driver.slots_pending_named() {
-            (frees, name).hash(hasher);
+        for (frees, handle) in driver.slots_pending_named() {
+            (frees, handle.map(names.entry)).hash(hasher);
         }
         let receives = &driver.receives;
         (receives.posted(), receives.used(), receives.is_started()).hash(hasher);
     }
 }
 
-fn canonical_peer(peer: &Peer, matching: Option<&TagMatching>, hasher: &mut impl Hasher) {
+fn canonical_peer(peer: &Peer, matching: Option<&TagMatching>, names: &Names<'_>, hasher: &mut impl Hasher) {
     (peer.id, peer.lost).hash(hasher);
     hasher.write_usize(peer.queue.len());
     for queued in &peer.queue {
@@ -137,7 +164,8 @@ fn canonical_peer(peer: &Peer, matching: Option<&TagMatching>, hasher: &mut impl
     (receiving.remaining, &receiving.message).hash(hasher);
     match receiving.into {
         Into::Entry { index, buffer } => {
-            let name = matching.and_then(|matching| matching.name(index)).map(|named| named.handle.index);
+            let name =
+                matching.and_then(|matching| matching.name(index)).map(|named| (names.entry)(named.handle));
             (1_u8, name, buffer).hash(hasher);
         }
         Into::Unexpected { counted, .. } => (2_u8, counted).hash(hasher),
@@ -146,30 +174,30 @@ fn canonical_peer(peer: &Peer, matching: Option<&TagMatching>, hasher: &mut impl
     }
 }
 
-fn canonical_event(event: &Event, hasher: &mut impl Hasher) {
+fn canonical_event(event: &Event, names: &Names<'_>, hasher: &mut impl Hasher) {
     std::mem::discriminant(event).hash(hasher);
     match event {
         Event::Matched(it) => {
             let rest = (it.source, it.tag, it.app_ctx, it.length, it.immediate, it.stage);
-            (it.handle.index, rest).hash(hasher);
+            ((names.entry)(it.handle), rest).hash(hasher);
         }
         Event::Data(Data { target, length, immediate, error }) => {
             match target {
                 DataTarget::Message(token) => (0, token.0).hash(hasher),
-                DataTarget::Entry(handle) => (1, handle.index).hash(hasher),
-                DataTarget::Transfer(id) => (2, id.index).hash(hasher),
+                DataTarget::Entry(handle) => (1, (names.entry)(*handle)).hash(hasher),
+                DataTarget::Transfer(id) => (2, (names.transfer)(*id)).hash(hasher),
             }
             (length, immediate, error).hash(hasher);
         }
         Event::Operation(done) => {
             match done.operation {
-                Operation::Add(handle) => (0, handle.index).hash(hasher),
-                Operation::Del(handle) => (1, handle.index).hash(hasher),
+                Operation::Add(handle) => (0, (names.entry)(handle)).hash(hasher),
+                Operation::Del(handle) => (1, (names.entry)(handle)).hash(hasher),
                 Operation::Sync => 2.hash(hasher),
             }
             (done.success, done.phase).hash(hasher);
         }
-        Event::Released(handle) => handle.index.hash(hasher),
+        Event::Released(handle) => (names.entry)(*handle).hash(hasher),
         Event::Arrived(_) | Event::Untagged { .. } | Event::PathLost { .. } | Event::DeviceFailed(_) => {
             event.hash(hasher);
         }

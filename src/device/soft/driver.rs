@@ -186,10 +186,10 @@ impl Driver {
     }
 
     /// The same, each with the low half of its work-request id (an engine's index), for canonical states.
-    pub(crate) fn slots_pending_named(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn slots_pending_named(&self) -> impl Iterator<Item = (u32, Option<TagHandle>)> {
         let named =
-            |operation: &SignalledOperation| (operation.frees, TagHandle::from_bits(operation.wr_id).index);
-        self.operations.iter().map(named).chain(std::iter::once((self.unsignalled, u32::MAX)))
+            |operation: &SignalledOperation| (operation.frees, Some(TagHandle::from_bits(operation.wr_id)));
+        self.operations.iter().map(named).chain(std::iter::once((self.unsignalled, None)))
     }
 
     fn entry(&self, handle: u32) -> Option<&TagEntry> {

@@ -28,6 +28,7 @@ pub mod switches;
 #[cfg(test)]
 mod tests;
 
+pub use canonical::Names;
 pub use device::{SoftConfig, SoftDevice};
 pub use memory::{Arena, Memory, NoMemory};
 pub use message::{Acceptance, Kind, Observation, SoftMessage};

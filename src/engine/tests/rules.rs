@@ -182,6 +182,85 @@ fn a_cancel_pending_on_a_used_entry_answers_completed() {
 }
 
 #[test]
+fn a_claim_whose_message_was_lost_names_nothing_even_when_another_is_made() {
+    let mut hand = Hand::new();
+    let arrival = hand.arrival(7, 5, false);
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Arrived(arrival));
+    let (lost, _) = hand.engine.claim(&any(7)).unwrap();
+    let gone = crate::seam::Data {
+        target: DataTarget::Message(arrival.message),
+        length: 0,
+        immediate: None,
+        error: Some(crate::seam::DataError::PathLost),
+    };
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Data(gone));
+    hand.other(7, 5);
+    let (there, _) = hand.engine.claim(&any(7)).unwrap();
+    assert!(!hand.engine.receive_claimed(lost, Buffer::new(1000, 100), 1));
+    assert!(hand.engine.receive_claimed(there, Buffer::new(2000, 100), 2));
+    hand.place(OTHER);
+    assert_eq!(hand.received(), [(2, 2)]);
+    hand.no_fault();
+}
+
+#[test]
+fn a_message_that_is_lost_before_its_answer_was_submitted_fails_its_receive() {
+    let mut hand = Hand::new();
+    let arrival = hand.arrival(7, 5, false);
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Arrived(arrival));
+    assert!(matches!(hand.post(any(7), 1), crate::engine::Posting::Matched(_)));
+    let error = crate::seam::DataError::PathLost;
+    let target = DataTarget::Message(arrival.message);
+    let lost = crate::seam::Data { target, length: 0, immediate: None, error: Some(error) };
+    crate::seam::EventSink::handle_event(&mut hand.engine, OTHER, &Event::Data(lost));
+    assert!(hand.commands(OTHER).is_empty(), "the device has forgotten the message");
+    let completions = hand.completions();
+    assert!(matches!(completions[0].end, crate::engine::End::Failed { error: why, .. } if why == error));
+    assert_eq!((completions.len(), hand.engine.transfers()), (1, 0));
+    hand.no_fault();
+}
+
+#[test]
+fn a_del_that_was_not_submitted_is_withdrawn_when_the_match_comes_first() {
+    let mut hand = Hand::new();
+    hand.queued(any(7), 1);
+    hand.queued(any(7), 2);
+    let adds = hand.adds();
+    hand.other(7, 5);
+    assert_eq!(hand.commands(NIC), [Command::Del { handle: adds[0].1, signalled: true }]);
+    hand.done(Operation::Add(adds[0].1), true, 0);
+    hand.done(Operation::Add(adds[1].1), true, 0);
+    // Both were matched before the DEL; the host hears of it in one poll.
+    hand.matched(adds[0].1, 7, 0, MatchStage::Complete);
+    assert_eq!(hand.engine.waiting(), 1, "it asks for the second one now");
+    hand.matched(adds[1].1, 7, 0, MatchStage::Complete);
+    hand.tell(&Event::Released(adds[1].1));
+    assert_eq!((hand.engine.waiting(), hand.engine.depths()), (0, (0, 1)));
+    assert!(hand.commands(NIC).is_empty(), "the device does not know the second entry any more");
+    hand.done(Operation::Del(adds[0].1), false, 0);
+    hand.tell(&Event::Released(adds[0].1));
+    assert_eq!(hand.received(), [(1, 99), (2, 99)]);
+    assert_eq!(hand.engine.entries(NIC).0, 0);
+    hand.no_fault();
+}
+
+#[test]
+fn a_message_that_waits_searches_again_when_its_own_nic_used_the_receive() {
+    let mut hand = Hand::new();
+    hand.queued(any(7), 1);
+    let (_, handle, _) = hand.adds()[0];
+    hand.other(7, 5);
+    assert!(matches!(hand.unexpected(7, 0), Answer::Accept { .. }), "it takes the receive despite the DEL");
+    assert_eq!((hand.engine.waiting(), hand.engine.depths()), (0, (0, 1)), "the other one is unexpected");
+    assert_eq!(hand.commands(NIC).len(), 1, "one DEL");
+    hand.done(Operation::Add(handle), true, 1);
+    hand.done(Operation::Del(handle), true, 1);
+    hand.tell(&Event::Released(handle));
+    assert_eq!(hand.received(), [(1, 2)]);
+    hand.no_fault();
+}
+
+#[test]
 fn a_dead_sender_that_asked_a_receive_back_fails_it() {
     let mut hand = Hand::new();
     hand.queued(any(7), 1);
@@ -212,12 +291,12 @@ fn short_receives_go_through_bounce_buffers_and_come_up_by_a_copy() {
         context,
         kind: Kind::Once,
     };
-    hand.engine.post(short(1));
+    hand.engine.post(&short(1));
     assert!(hand.adds().is_empty(), "without bounce buffers it stays in software");
     assert!(!hand.engine.add_bounce_buffer(NIC, Buffer::new(1 << 30, 63)), "too short itself");
     assert!(hand.engine.add_bounce_buffer(NIC, Buffer::new(1 << 30, 64)));
-    hand.engine.post(short(2));
-    hand.engine.post(short(3));
+    hand.engine.post(&short(2));
+    hand.engine.post(&short(3));
     let commands = hand.commands(NIC);
     let [Command::Add { handle, buffer, .. }] = commands[..] else { panic!("{commands:?}") };
     assert_eq!(buffer, Buffer::new(1 << 30, 64));
@@ -240,7 +319,7 @@ fn one_buffer_in_several_receives_is_in_the_nic_once_at_a_time() {
     let same =
         |context| Receive { pattern: any(5), buffer: Buffer::new(1000, 100), context, kind: Kind::Once };
     for context in 1..=3 {
-        hand.engine.post(same(context));
+        hand.engine.post(&same(context));
     }
     for context in 1..=3 {
         let adds = hand.adds();
@@ -269,7 +348,7 @@ fn every_ineligible_receive_has_its_reason() {
         (any(1), Buffer::new(0, 10), once, Reason::NoBounceBuffer),
     ] {
         let mut hand = Hand::new();
-        let posting = hand.engine.post(Receive { pattern, buffer, context: 1, kind });
+        let posting = hand.engine.post(&Receive { pattern, buffer, context: 1, kind });
         let crate::engine::Posting::Queued(id) = posting else { panic!("matched") };
         assert!(hand.adds().is_empty(), "{reason:?}");
         hand.cancel(id);

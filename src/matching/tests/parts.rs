@@ -153,7 +153,8 @@ fn ring_keeps_its_order_when_entries_leave_anywhere() {
                 (0, Some(head)) => Unlinked::Head(*head),
                 _ => Unlinked::Inner,
             };
-            assert_eq!(fifo::unlink(&mut links, slot), expected);
+            let link = links[slot as usize];
+            assert_eq!(fifo::unlink(&mut links, slot, link), expected);
         }
         for (at, slot) in ring.iter().enumerate() {
             assert_eq!(links[*slot as usize].next(), ring[(at + 1) % ring.len()]);

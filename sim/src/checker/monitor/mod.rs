@@ -309,9 +309,8 @@ impl Monitor {
     }
 
     fn handle_peer_lost(&mut self, peer: PeerId) -> Handled {
-        for arrival in
-            self.operations.iter_mut().filter(|it| it.is_pending()).filter_map(|it| it.arrival.as_mut())
-        {
+        let may_vanish = |it: &&mut Operation| matches!(it.stage, Stage::Pending | Stage::Listed);
+        for arrival in self.operations.iter_mut().filter(may_vanish).filter_map(|it| it.arrival.as_mut()) {
             arrival.lost |= arrival.envelope.source == peer;
         }
         let sender = sender(&mut self.senders, peer);
@@ -322,11 +321,15 @@ impl Monitor {
     }
 
     fn handle_vanished(&mut self, message: MessageName) -> Handled {
-        let slot = self.pending(Name::Message(message)).ok_or(Rule::MessageGone)?;
+        let slot = self.slot(Name::Message(message)).ok_or(Rule::MessageGone)?;
         if !self.operations[slot].arrival.as_ref().is_some_and(|arrival| arrival.lost) {
             return Err(Rule::Record.into());
         }
-        self.drop_operation(slot);
+        match self.operations[slot].stage {
+            Stage::Pending => self.drop_operation(slot),
+            Stage::Listed => self.operations[slot].stage = Stage::Ended,
+            Stage::Ended | Stage::Again => return Err(Rule::MessageGone.into()),
+        }
         Ok(())
     }
 

@@ -122,6 +122,7 @@ struct Reader {
     /// By sender: what of it was accepted.
     sent: HashMap<PeerId, Sent>,
     lost: HashSet<usize>,
+    lost_peers: HashSet<PeerId>,
     unreported: HashMap<MessageName, ReceiveName>,
 }
 
@@ -144,6 +145,7 @@ impl Run {
             cancels: HashMap::new(),
             sent: HashMap::new(),
             lost: HashSet::new(),
+            lost_peers: HashSet::new(),
             unreported: HashMap::new(),
         };
         for (at, observation) in history.iter().enumerate() {
@@ -252,13 +254,18 @@ impl Reader {
                     !message.is_placed() && message.envelope.source == peer
                 });
                 self.lost.extend(waiting);
+                self.lost_peers.insert(peer);
                 let sent = self.sent.entry(peer).or_default();
                 sent.floor = sent.next;
                 Ok(())
             }
             Observation::Vanished { message } => {
-                let index = self.undecided(message).ok_or(Rule::MessageGone)?;
-                self.messages.remove(&message);
+                let index = self.messages.remove(&message).ok_or(Rule::MessageGone)?;
+                let it = &mut self.run.messages[index];
+                if it.is_unexpected() && self.lost_peers.contains(&it.envelope.source) {
+                    it.taken = at;
+                    return Ok(());
+                }
                 if self.lost.contains(&index) { Ok(()) } else { Err(Rule::Record.into()) }
             }
             Observation::GroupJoined { peer, group } => {

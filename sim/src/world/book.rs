@@ -1,0 +1,194 @@
+//! What a world knows of its receives and messages, beside the engine.
+
+use tagmatch::ids::{MessageToken, PeerId, ReceiveId, TagHandle};
+use tagmatch::seam::{Event, MatchStage};
+
+use super::scope::{Op, Scope};
+use super::words_of;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Book {
+    /// By receive.
+    pub(super) progress: Vec<Progress>,
+    /// By message.
+    pub(super) decisions: Vec<Decision>,
+    /// By message: which of its sender's it is.
+    pub(super) sent: Vec<u32>,
+    /// Accepted, matched by no device, and not decided; in the order of acceptance.
+    pub(super) undecided: Vec<Undecided>,
+    /// Matched by a device that has not told it yet.
+    pub(super) by_device: Vec<u32>,
+    /// By thread: what is done.
+    pub(super) done: Vec<usize>,
+    /// By number: what was claimed.
+    pub(super) claims: Vec<Option<(tagmatch::engine::ClaimId, u32)>>,
+    /// Heard while polling, not handled: a message and its receive.
+    pub(super) heard: Vec<(u32, u32)>,
+    /// Paths that are lost.
+    pub(super) lost: Vec<PeerId>,
+    /// By device.
+    devices: Vec<Known>,
+}
+
+/// What is known of a device.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// By place of the handle: its generation, and the receive that it stands for.
+    entries: Vec<(u32, u32)>,
+    /// By token: the message that it holds.
+    tokens: Vec<Option<u32>>,
+    failed: bool,
+    over: bool,
+    /// Something may be to be submitted.
+    due: bool,
+}
+
+/// How far a receive is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Progress {
+    pub(super) posted: bool,
+    pub(super) id: Option<ReceiveId>,
+    /// A cancel was called and is not answered.
+    pub(super) cancelling: bool,
+    pub(super) ended: bool,
+}
+
+/// A message that is not decided.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Undecided {
+    pub(super) message: u32,
+    /// The engine knows of it.
+    pub(super) told: bool,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Decision {
+    Open,
+    Unexpected,
+    Receive(u32),
+    Claimed,
+    Vanished,
+}
+
+impl Book {
+    pub(super) fn new(scope: &Scope) -> Self {
+        let claims = scope.threads.iter().flatten().filter(|op| matches!(op, Op::Claim(..))).count();
+        let mut counts: Vec<u32> = Vec::new();
+        let mut sent = Vec::new();
+        for message in &scope.messages {
+            let peer = message.source.0 as usize;
+            counts.resize(counts.len().max(peer + 1), 0);
+            sent.push(counts[peer]);
+            counts[peer] += 1;
+        }
+        Self {
+            progress: vec![Progress::default(); scope.receives.len()],
+            decisions: vec![Decision::Open; scope.messages.len()],
+            sent,
+            undecided: Vec::new(),
+            by_device: Vec::new(),
+            done: vec![0; scope.threads.len()],
+            claims: vec![None; claims],
+            heard: Vec::new(),
+            lost: Vec::new(),
+            devices: vec![Known::default(); scope.paths.len()],
+        }
+    }
+
+    pub(super) fn handle_added(&mut self, at: usize, handle: TagHandle, receive: u32) {
+        let entries = &mut self.devices[at].entries;
+        let place = handle.index as usize;
+        entries.resize(entries.len().max(place + 1), (u32::MAX, u32::MAX));
+        entries[place] = (handle.generation, receive);
+    }
+
+    pub(super) fn receive_of(&self, at: usize, handle: TagHandle) -> Option<u32> {
+        let &(generation, receive) = self.devices[at].entries.get(handle.index as usize)?;
+        (generation == handle.generation).then_some(receive)
+    }
+
+    pub(super) fn handle_held(&mut self, at: usize, token: MessageToken, message: u32) {
+        let tokens = &mut self.devices[at].tokens;
+        let place = usize::try_from(token.0).unwrap_or(usize::MAX);
+        tokens.resize(tokens.len().max(place + 1), None);
+        tokens[place] = Some(message);
+        if let Some(undecided) = self.undecided.iter_mut().find(|undecided| undecided.message == message) {
+            undecided.told = true;
+        }
+    }
+
+    pub(super) fn is_held(&self, at: usize, token: MessageToken) -> bool {
+        let place = usize::try_from(token.0).unwrap_or(usize::MAX);
+        self.devices[at].tokens.get(place).is_some_and(Option::is_some)
+    }
+
+    pub(super) fn take_token(&mut self, at: usize, token: MessageToken) -> Option<u32> {
+        self.devices[at].tokens.get_mut(usize::try_from(token.0).ok()?)?.take()
+    }
+
+    pub(super) fn decide(&mut self, message: u32, decision: Decision) {
+        self.undecided.retain(|undecided| undecided.message != message);
+        self.decisions[message as usize] = decision;
+    }
+
+    pub(super) fn set_due(&mut self, at: usize, due: bool) {
+        self.devices[at].due = due;
+    }
+
+    pub(super) fn is_due(&self, at: usize) -> bool {
+        self.devices[at].due
+    }
+
+    pub(super) fn handle_failed(&mut self, at: usize) {
+        self.devices[at].failed = true;
+    }
+
+    pub(super) fn is_failed(&self, at: usize) -> bool {
+        self.devices[at].failed
+    }
+
+    /// A failed device has told its end.
+    pub(super) fn handle_over(&mut self, at: usize) {
+        self.devices[at].over = true;
+    }
+
+    pub(super) fn is_over(&self, at: usize) -> bool {
+        self.devices[at].over
+    }
+
+    pub(super) fn is_anything_lost(&self) -> bool {
+        !self.lost.is_empty() || self.devices.iter().any(|device| device.failed)
+    }
+
+    /// An event, in words.
+    pub(super) fn words(&self, at: usize, event: &Event) -> String {
+        let receive = |handle| self.receive_of(at, handle);
+        let named = |handle| super::name(receive(handle));
+        match event {
+            Event::Arrived(arrival) => format!("m{} unexpected", arrival.header.app_ctx),
+            Event::Matched(matched) => {
+                let stage = match matched.stage {
+                    MatchStage::Complete => "",
+                    MatchStage::DataFollows => ", data follows",
+                    MatchStage::SoftwareRendezvous(_) => ", handed back",
+                };
+                format!("m{} matched with {}{stage}", matched.app_ctx, named(matched.handle))
+            }
+            Event::Data(data) => match data.target {
+                tagmatch::seam::DataTarget::Entry(handle) => format!("the data of {}", named(handle)),
+                target => format!("the data of {target:?}"),
+            },
+            Event::Operation(done) => {
+                let result = if done.success { "done" } else { "failed: matched before" };
+                let phase = done.phase;
+                format!("{} {result}, device's count {phase:#06x}", words_of(done.operation, receive))
+            }
+            Event::Released(handle) => format!("{} released", named(*handle)),
+            Event::Untagged { .. } => "a message without a tag".to_owned(),
+            Event::PathLost { peer } => format!("the path to peer {} is lost", peer.0),
+            Event::DeviceFailed(error) => format!("failed: {error}"),
+        }
+    }
+}

@@ -1,0 +1,656 @@
+//! One world: the production engine over soft devices in step mode, a program, and the checker beside them.
+//!
+//! ```text
+//!   Scope (what happens) ── actions ──► World ──► engine ⇄ devices
+//!                              ▲          │ observations
+//!   explore, schedules ────────┘          └──► monitor, book of receives and messages
+//! ```
+//!
+//! Every [`Action`] is one thing that can happen next; what has to follow at once (commands down, completions up)
+//! follows. Submitting at once loses nothing, since a device executes commands as late as it likes; nor does sending
+//! everything at the start, since the acceptance of a message is what counts as its arrival.
+//!
+//! Receives are named by their number in the program, which is their context, and messages by theirs, which is their
+//! `app_ctx`.
+//!
+//! Not here: which action is taken.
+
+mod book;
+mod canonical;
+mod quiet;
+pub mod scope;
+mod user;
+
+use std::sync::Arc;
+
+use tagmatch::device::Device as _;
+use tagmatch::device::soft::{
+    Acceptance, NoMemory, Observation as Seen, SoftConfig, SoftDevice, SoftMessage, Step,
+};
+use tagmatch::engine::{Config, End, Engine};
+use tagmatch::ids::DeviceId;
+use tagmatch::offload::{Fault, TagLayout};
+use tagmatch::seam::{Answer, Buffer, Command, Event, EventSink, Operation, Remote};
+
+use crate::checker::{MessageName, Monitor, Observation, Options, ReceiveName, Violation};
+use book::{Book, Decision, Undecided};
+use scope::{EAGER_LIMIT, Scope};
+
+pub use canonical::Fingerprint;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct World {
+    scope: Arc<Scope>,
+    engine: Engine,
+    devices: Vec<SoftDevice<NoMemory>>,
+    /// A match by a device is a point: its acceptance.
+    points: Option<Monitor>,
+    /// A match by a device is an interval, and acceptance order counts.
+    intervals: Option<Monitor>,
+    book: Book,
+    /// Everything observed, if somebody asked for it.
+    history: Option<Vec<Observation>>,
+    /// What happened in words, if somebody asked for it.
+    log: Option<Vec<String>>,
+}
+
+/// One thing that can happen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Action {
+    /// This thread of the user does its next thing.
+    User(usize),
+    /// A device does this.
+    Step(usize, Step),
+    /// A device tells one event.
+    Poll(usize),
+    /// What is due for a device is submitted, where the scope leaves that to the schedule.
+    Submit(usize),
+}
+
+/// What went wrong.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// No order explains the run.
+    #[error("order: {0}")]
+    Order(Violation),
+    /// The engine reports a fault of a device that keeps its contract.
+    #[error("the engine reports a fault: {0}")]
+    Fault(Fault),
+    /// A device cannot do what the engine asks, or failed by it.
+    #[error("a device refuses: {0}")]
+    Refused(String),
+    /// A receive ended as it must not.
+    #[error("completion: {0}")]
+    Completion(String),
+    /// Nothing more can happen, and something is not done, or not given back.
+    #[error("nothing more happens, but {0}")]
+    Stuck(String),
+}
+
+impl From<Violation> for Wrong {
+    fn from(violation: Violation) -> Self {
+        Self::Order(violation)
+    }
+}
+
+/// How a world starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Watch {
+    /// Leave the monitors out: the history will be checked.
+    pub unmonitored: bool,
+    /// Keep the history.
+    pub history: bool,
+    /// Tell what happens in words.
+    pub log: bool,
+}
+
+impl World {
+    /// At its beginning: nothing is posted, everything is sent.
+    ///
+    /// # Errors
+    /// The program makes no sense.
+    pub fn new(scope: &Arc<Scope>, watch: Watch) -> Result<Self, Wrong> {
+        let refused = |error: &dyn std::fmt::Display| Wrong::Refused(error.to_string());
+        let mut engine = Engine::new(Config {
+            layout: scope.layout.map(|source_bits| TagLayout { source_bits }),
+            rules: scope.rules,
+            counters_start: scope.counters_start,
+            ..Config::default()
+        });
+        let mut devices = Vec::new();
+        for (at, path) in scope.paths.iter().enumerate() {
+            let config = if path.tags == 0 { SoftConfig::generic() } else { SoftConfig::matching(path.tags) };
+            let config = SoftConfig {
+                id: device_id(at),
+                operations: path.operations,
+                eager_limit: EAGER_LIMIT,
+                rendezvous: path.rendezvous && path.tags > 0,
+                count: scope.counters_start,
+                step_mode: true,
+                switches: path.switches,
+                ..config
+            };
+            let mut device = SoftDevice::new(config, NoMemory).map_err(|error| refused(&error))?;
+            device.observe();
+            let id = engine.add_device(device.capabilities()).map_err(|error| refused(&error))?;
+            for bounce in 0..u64::from(path.bounces) {
+                engine.add_bounce_buffer(id, Buffer::new(BOUNCE + (bounce << 16), EAGER_LIMIT));
+            }
+            devices.push(device);
+        }
+        let options = Options { acceptance_order: scope.acceptance_order, ..Options::default() };
+        let mut world = Self {
+            engine,
+            devices,
+            points: (!watch.unmonitored && !scope.is_failing()).then(|| Monitor::new(Options::default())),
+            intervals: (!watch.unmonitored && (scope.acceptance_order || scope.is_failing()))
+                .then(|| Monitor::new(options)),
+            book: Book::new(scope),
+            history: watch.history.then(Vec::new),
+            log: watch.log.then(Vec::new),
+            scope: Arc::clone(scope),
+        };
+        world.send_all();
+        for at in 0..world.devices.len() {
+            world.submit(at)?;
+        }
+        Ok(world)
+    }
+
+    fn send_all(&mut self) {
+        let scope = Arc::clone(&self.scope);
+        for (number, message) in (0_u32..).zip(&scope.messages) {
+            let mut sent = if message.rendezvous {
+                let remote = Remote { address: u64::from(number), key: 0, length: message.length };
+                SoftMessage::rendezvous(message.tag, remote)
+            } else {
+                SoftMessage::eager(message.tag, message.length)
+            };
+            sent.app_ctx = number;
+            sent.packets = message.packets;
+            let _fresh = self.devices[usize::from(message.path)].send(message.source, sent);
+            if let Some(layout) = scope.layout {
+                self.engine.name_peer(message.source, message.tag.0 & layout);
+            }
+            if scope.paths_known {
+                let _first = self.engine.set_path(message.source, DeviceId(message.path));
+            }
+        }
+    }
+
+    /// Everything that can happen next.
+    pub fn actions(&self, into: &mut Vec<Action>) {
+        into.clear();
+        for (at, device) in self.devices.iter().enumerate() {
+            if !device.is_quiet() && self.engine.is_poll_allowed(device_id(at)) && !self.book.is_over(at) {
+                into.push(Action::Poll(at));
+            }
+            into.extend(device.steps().into_iter().map(|step| Action::Step(at, step)));
+            if self.book.is_due(at) {
+                into.push(Action::Submit(at));
+            }
+        }
+        let threads = 0..self.scope.threads.len();
+        into.extend(threads.filter(|&thread| self.is_possible(thread)).map(Action::User));
+    }
+
+    /// Whether nothing can happen by itself: the user's move.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        (0..self.devices.len()).all(|at| {
+            let device = &self.devices[at];
+            let is_told =
+                device.is_quiet() || !self.engine.is_poll_allowed(device_id(at)) || self.book.is_over(at);
+            is_told && !self.book.is_due(at) && device.steps().is_empty()
+        })
+    }
+
+    /// Do it, and see that all is well.
+    ///
+    /// # Errors
+    /// What is not.
+    pub fn apply(&mut self, action: Action) -> Result<(), Wrong> {
+        if self.log.is_some() {
+            let words = self.words(action);
+            self.tell(|| words);
+        }
+        match action {
+            Action::User(thread) => self.step_user(thread)?,
+            Action::Step(at, step) => {
+                self.devices[at].step(step);
+            }
+            Action::Poll(at) => self.poll(at)?,
+            Action::Submit(at) => self.submit(at)?,
+        }
+        self.settle(action)
+    }
+
+    fn poll(&mut self, at: usize) -> Result<(), Wrong> {
+        let mut ear = Ear { engine: &mut self.engine, book: &mut self.book, log: self.log.as_mut() };
+        let told = self.devices[at].poll(1, &mut ear);
+        let heard = std::mem::take(&mut self.book.heard);
+        for (message, receive) in heard {
+            self.handle_decided(message, receive)?;
+        }
+        match told {
+            Ok(_) => Ok(()),
+            Err(error) if self.book.is_failed(at) => {
+                self.tell(|| format!("    device {at} is gone: {error}"));
+                self.book.handle_over(at);
+                Ok(())
+            }
+            Err(error) => Err(Wrong::Refused(error.to_string())),
+        }
+    }
+
+    /// Commands down, completions up, and everything observed on the way.
+    fn settle(&mut self, action: Action) -> Result<(), Wrong> {
+        for at in 0..self.devices.len() {
+            if self.scope.batched {
+                self.postpone(at, action)?;
+            } else {
+                self.submit(at)?;
+            }
+            self.look_into(at)?;
+        }
+        self.handle_completions()?;
+        self.handle_undecided()?;
+        if self.book.is_anything_lost() {
+            self.handle_vanished()?;
+        }
+        while let Some(fault) = self.engine.poll_fault() {
+            match fault {
+                Fault::Failed { device, .. } if self.book.is_failed(usize::from(device.0)) => {}
+                fault => return Err(Wrong::Fault(fault)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the engine has decided is observed now, submitted later.
+    fn postpone(&mut self, at: usize, action: Action) -> Result<(), Wrong> {
+        let commands = self.engine.commands(device_id(at)).to_vec();
+        match action {
+            Action::User(_) | Action::Poll(_) => self.book.set_due(at, true),
+            Action::Submit(_) if !commands.is_empty() => self.book.set_due(at, true),
+            Action::Submit(_) | Action::Step(..) => {}
+        }
+        for command in &commands {
+            match *command {
+                Command::Answer { message, .. } if self.book.is_held(at, message) => {
+                    self.handle_command(at, command)?;
+                }
+                Command::Add { handle, .. } => {
+                    let context = self.engine.context_of(device_id(at), handle);
+                    if let Some(receive) = context.and_then(|context| u32::try_from(context).ok()) {
+                        self.book.handle_added(at, handle, receive);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, at: usize) -> Result<(), Wrong> {
+        let id = device_id(at);
+        self.book.set_due(at, false);
+        let commands = self.engine.poll_commands(id);
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let commands = commands.to_vec();
+        for command in &commands {
+            self.handle_command(at, command)?;
+        }
+        match self.devices[at].submit(&commands) {
+            Ok(taken) if taken == commands.len() => {
+                self.engine.handle_submitted(id, taken);
+                Ok(())
+            }
+            Ok(taken) => Err(Wrong::Refused(format!(
+                "device {at} has no room for {:?}: a resource was not counted",
+                commands.get(taken)
+            ))),
+            // It took nothing, and what waits for it goes when the engine hears of its failure.
+            Err(_) if self.book.is_failed(at) => Ok(()),
+            Err(error) => Err(Wrong::Refused(error.to_string())),
+        }
+    }
+
+    fn handle_command(&mut self, at: usize, command: &Command) -> Result<(), Wrong> {
+        let id = device_id(at);
+        match *command {
+            Command::Add { handle, unexpected_count, .. } => {
+                let context =
+                    self.engine.context_of(id, handle).and_then(|context| u32::try_from(context).ok());
+                // In a batch it may have ended since.
+                let Some(receive) = context.or_else(|| self.book.receive_of(at, handle)) else {
+                    return Err(Wrong::Refused(format!(
+                        "ADD of {handle:?}, which no posted receive stands for"
+                    )));
+                };
+                self.book.handle_added(at, handle, receive);
+                self.tell(|| format!("    to device {at}: ADD r{receive}, count {unexpected_count:#06x}"));
+            }
+            Command::Del { handle, .. } => {
+                let receive = self.book.receive_of(at, handle);
+                self.tell(|| format!("    to device {at}: DEL {}", name(receive)));
+            }
+            Command::Sync { unexpected_count, .. } => {
+                self.tell(|| format!("    to device {at}: SYNC, count {unexpected_count:#06x}"));
+            }
+            Command::Answer { message, answer } => {
+                let Some(message) = self.book.take_token(at, message) else {
+                    if self.scope.batched || self.book.is_failed(at) {
+                        // Handled when it was queued.
+                        return Ok(());
+                    }
+                    return Err(Wrong::Refused(format!("an answer for {message:?}, which is not held")));
+                };
+                if let Answer::Accept { buffer, .. } = answer {
+                    self.handle_decided(message, receive_at(&buffer))?;
+                } else {
+                    self.tell(|| format!("    to device {at}: drop m{message}"));
+                }
+            }
+            Command::Receive { .. } | Command::Read { .. } | Command::Copy { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// What happened inside a device.
+    fn look_into(&mut self, at: usize) -> Result<(), Wrong> {
+        for seen in self.devices[at].take_observations() {
+            let Seen::Accepted { app_ctx: message, by, .. } = seen else { continue };
+            let Some(sent) = self.scope.messages.get(message as usize) else { continue };
+            let (envelope, path) = (sent.envelope(), sent.path);
+            let sent = self.book.sent[message as usize];
+            let name = MessageName(message);
+            self.observe(Observation::Accepted { message: name, envelope, sent, path }, Monitors::BOTH)?;
+            match by {
+                Acceptance::Entry(handle) => {
+                    let Some(receive) = self.book.receive_of(at, handle) else {
+                        return Err(Wrong::Refused(format!(
+                            "a match with {handle:?}, which was never added"
+                        )));
+                    };
+                    self.book.decisions[message as usize] = Decision::Receive(receive);
+                    self.book.by_device.push(message);
+                    self.tell(|| format!("    device {at} matches m{message} with r{receive}"));
+                    let receive = ReceiveName(receive);
+                    self.observe(
+                        Observation::MatchedByDevice { message: name, receive },
+                        Monitors { points: true, intervals: false },
+                    )?;
+                }
+                Acceptance::Unexpected | Acceptance::Host => {
+                    self.tell(|| format!("    device {at} matches m{message} with nothing"));
+                    self.book.undecided.push(Undecided { message, told: false });
+                }
+                Acceptance::Untagged => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The engine gave a message to a receive.
+    fn handle_decided(&mut self, message: u32, receive: u32) -> Result<(), Wrong> {
+        let (name, to) = (MessageName(message), Some(ReceiveName(receive)));
+        let decided = Observation::Decided { message: name, receive: to };
+        let Some(decision) = self.book.decisions.get(message as usize).copied() else {
+            return Err(Wrong::Completion(format!("m{message} was never sent")));
+        };
+        match decision {
+            Decision::Open => {
+                self.tell(|| format!("    the engine decides: m{message} goes to r{receive}"));
+                self.book.decide(message, Decision::Receive(receive));
+                self.observe(decided, Monitors::BOTH)
+            }
+            // A device matched it, and the engine heard of it.
+            Decision::Receive(by_device) if by_device == receive => {
+                if self.book.by_device.contains(&message) {
+                    self.book.by_device.retain(|other| *other != message);
+                    self.observe(decided, Monitors { points: false, intervals: true })?;
+                }
+                Ok(())
+            }
+            Decision::Unexpected | Decision::Claimed => {
+                self.book.decisions[message as usize] = Decision::Receive(receive);
+                Ok(())
+            }
+            Decision::Receive(_) | Decision::Vanished => {
+                Err(Wrong::Completion(format!("m{message} goes to r{receive}, but was {decision:?} before")))
+            }
+        }
+    }
+
+    /// Unexpected messages that went with their sender.
+    fn handle_vanished(&mut self) -> Result<(), Wrong> {
+        let there: Vec<u32> = self.engine.unexpected().collect();
+        for message in 0..u32::try_from(self.scope.messages.len()).unwrap_or(0) {
+            let was_there = self.book.decisions[message as usize] == Decision::Unexpected;
+            if was_there && self.is_lost(message) && !there.contains(&message) {
+                self.book.decisions[message as usize] = Decision::Vanished;
+                self.tell(|| format!("    m{message} is gone with its sender"));
+                self.observe(Observation::Vanished { message: MessageName(message) }, Monitors::BOTH)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages that no longer wait and were given to nobody are unexpected.
+    fn handle_undecided(&mut self) -> Result<(), Wrong> {
+        let mut at = 0;
+        while let Some(&Undecided { message, told }) = self.book.undecided.get(at) {
+            if !told || self.engine.undecided().any(|waiting| waiting == message) {
+                at += 1;
+                continue;
+            }
+            self.book.decide(message, Decision::Unexpected);
+            let name = MessageName(message);
+            if self.is_lost(message) && self.engine.unexpected().all(|unexpected| unexpected != message) {
+                self.book.decisions[message as usize] = Decision::Vanished;
+                self.tell(|| format!("    m{message} is gone with its sender"));
+                self.observe(Observation::Vanished { message: name }, Monitors::BOTH)?;
+                continue;
+            }
+            self.tell(|| format!("    the engine decides: m{message} is unexpected"));
+            self.observe(Observation::Decided { message: name, receive: None }, Monitors::BOTH)?;
+        }
+        Ok(())
+    }
+
+    fn handle_completions(&mut self) -> Result<(), Wrong> {
+        while let Some(completion) = self.engine.poll_completion() {
+            let receive = u32::try_from(completion.context).unwrap_or(u32::MAX);
+            let Some(progress) = self.book.progress.get(receive as usize).copied() else {
+                return Err(Wrong::Completion(format!("{completion:?} is of no receive")));
+            };
+            if progress.ended {
+                return Err(Wrong::Completion(format!("r{receive} ended twice: {:?}", completion.end)));
+            }
+            self.book.progress[receive as usize].ended = true;
+            let cancelled = match completion.end {
+                End::Received(message) => {
+                    self.check_received(receive, message.app_ctx, message.address)?;
+                    false
+                }
+                End::Cancelled if progress.cancelling => true,
+                End::Failed { app_ctx, .. } if self.book.is_anything_lost() => {
+                    if self.book.decisions.get(app_ctx as usize) == Some(&Decision::Open) {
+                        self.handle_decided(app_ctx, receive)?;
+                    }
+                    false
+                }
+                End::Cancelled | End::Failed { .. } | End::Released => {
+                    return Err(Wrong::Completion(format!("r{receive} ended with {:?}", completion.end)));
+                }
+            };
+            self.tell(|| {
+                format!("    r{receive} ends, {}", if cancelled { "cancelled" } else { "received" })
+            });
+            if progress.cancelling {
+                self.book.progress[receive as usize].cancelling = false;
+                let receive = ReceiveName(receive);
+                self.observe(Observation::CancelAnswered { receive, cancelled }, Monitors::BOTH)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_received(&self, receive: u32, message: u32, address: u64) -> Result<(), Wrong> {
+        let decision = self.book.decisions.get(message as usize);
+        if decision != Some(&Decision::Receive(receive)) {
+            return Err(Wrong::Completion(format!("r{receive} got m{message}, which was {decision:?}")));
+        }
+        if address != address_of(receive) {
+            return Err(Wrong::Completion(format!("r{receive} got m{message} at {address:#x}")));
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, observation: Observation, by: Monitors) -> Result<(), Wrong> {
+        if let Some(monitor) = self.points.as_mut().filter(|_| by.points) {
+            monitor.observe(observation)?;
+        }
+        if let Some(monitor) = self.intervals.as_mut().filter(|_| by.intervals) {
+            monitor.observe(observation)?;
+        }
+        let (points, intervals) = (by.points, by.intervals);
+        let kept = if self.scope.is_failing() { intervals } else { points };
+        if let Some(history) = self.history.as_mut().filter(|_| kept) {
+            history.push(observation);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, words: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.push(words());
+        }
+    }
+
+    fn words(&self, action: Action) -> String {
+        match action {
+            Action::User(thread) => self.words_of_user(thread),
+            Action::Step(at, Step::Command) => format!("device {at} executes a command"),
+            Action::Step(at, Step::Accept(peer)) => {
+                format!("device {at} accepts a message of peer {}", peer.0)
+            }
+            Action::Step(at, Step::Packet(peer)) => format!("device {at} gets a packet of peer {}", peer.0),
+            Action::Step(at, Step::Read(_)) => format!("device {at} finishes a read"),
+            Action::Poll(at) => format!("poll device {at}"),
+            Action::Submit(at) => format!("submit to device {at}"),
+        }
+    }
+
+    /// Everything observed, if it was kept.
+    #[must_use]
+    pub fn history(&self) -> Option<&[Observation]> {
+        self.history.as_deref()
+    }
+
+    /// What happened, in words, if they were kept.
+    #[must_use]
+    pub fn log(&self) -> &[String] {
+        self.log.as_deref().unwrap_or_default()
+    }
+
+    /// The engine.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Which receive each message went to.
+    #[must_use]
+    pub fn receive_of(&self, message: u32) -> Option<u32> {
+        match self.book.decisions.get(message as usize) {
+            Some(&Decision::Receive(receive)) => Some(receive),
+            _ => None,
+        }
+    }
+}
+
+/// Who is to hear of an observation.
+#[derive(Clone, Copy)]
+struct Monitors {
+    points: bool,
+    intervals: bool,
+}
+
+impl Monitors {
+    const BOTH: Self = Self { points: true, intervals: true };
+}
+
+/// Hears what a device says before the engine does.
+struct Ear<'a> {
+    engine: &'a mut Engine,
+    book: &'a mut Book,
+    log: Option<&'a mut Vec<String>>,
+}
+
+impl EventSink for Ear<'_> {
+    fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
+        let at = usize::from(device.0);
+        if let Some(log) = &mut self.log {
+            log.push(format!("    from device {at}: {}", self.book.words(at, event)));
+        }
+        match event {
+            Event::Matched(matched) => {
+                if let Some(receive) = self.book.receive_of(at, matched.handle) {
+                    self.book.heard.push((matched.app_ctx, receive));
+                }
+            }
+            Event::Arrived(_)
+            | Event::Data(_)
+            | Event::Operation(_)
+            | Event::Untagged { .. }
+            | Event::Released(_)
+            | Event::PathLost { .. }
+            | Event::DeviceFailed(_) => {}
+        }
+        let answer = self.engine.handle_event(device, event);
+        if let Event::Arrived(arrival) = event {
+            match answer {
+                Answer::Accept { buffer, .. } => {
+                    self.book.heard.push((arrival.header.app_ctx, receive_at(&buffer)));
+                }
+                Answer::Hold => self.book.handle_held(at, arrival.message, arrival.header.app_ctx),
+                Answer::Discard => {}
+            }
+        }
+        answer
+    }
+}
+
+fn name(receive: Option<u32>) -> String {
+    receive.map_or_else(|| "an unknown entry".to_owned(), |receive| format!("r{receive}"))
+}
+
+fn words_of(operation: Operation, receive: impl Fn(tagmatch::ids::TagHandle) -> Option<u32>) -> String {
+    match operation {
+        Operation::Add(handle) => format!("ADD {}", name(receive(handle))),
+        Operation::Del(handle) => format!("DEL {}", name(receive(handle))),
+        Operation::Sync => "SYNC".to_owned(),
+    }
+}
+
+fn device_id(at: usize) -> DeviceId {
+    DeviceId(u8::try_from(at).unwrap_or(u8::MAX))
+}
+
+/// Each receive has a stretch of addresses of its own, so that an address tells the receive.
+fn address_of(receive: u32) -> u64 {
+    u64::from(receive) << STRETCH
+}
+
+fn receive_at(buffer: &Buffer) -> u32 {
+    u32::try_from(buffer.address >> STRETCH).unwrap_or(u32::MAX)
+}
+
+const STRETCH: u32 = 32;
+const BOUNCE: u64 = 1 << 63;

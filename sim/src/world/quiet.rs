@@ -1,0 +1,118 @@
+//! What must hold when nothing can happen by itself any more: nothing lost, nothing kept, everything matched that
+//! can be.
+
+use tagmatch::ids::TagHandle;
+
+use super::book::Decision;
+use super::{World, Wrong, device_id};
+
+impl World {
+    /// To be asked when [`World::is_quiet`]; the user may still have something to do.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check_quiet(&self) -> Result<(), Wrong> {
+        self.check_nothing_under_way()?;
+        for at in 0..self.devices.len() {
+            if !self.book.is_failed(at) {
+                self.check_device(at)?;
+            }
+        }
+        self.check_matched()?;
+        for monitor in [&self.points, &self.intervals].into_iter().flatten() {
+            monitor.finish()?;
+        }
+        Ok(())
+    }
+
+    fn check_nothing_under_way(&self) -> Result<(), Wrong> {
+        let waiting: Vec<u32> = self.engine.undecided().collect();
+        if !waiting.is_empty() {
+            return stuck(format!("messages {waiting:?} wait to be decided"));
+        }
+        if self.engine.transfers() > 0 {
+            return stuck(format!("{} transfers are under way", self.engine.transfers()));
+        }
+        if self.engine.is_busy() {
+            return stuck("the engine has commands or completions left".to_owned());
+        }
+        if let Some(receive) = self.book.progress.iter().position(|progress| progress.cancelling) {
+            return stuck(format!("the cancel of r{receive} was never answered"));
+        }
+        for (number, decision) in (0_u32..).zip(&self.book.decisions) {
+            let is_stuck = match *decision {
+                Decision::Open => !self.is_lost(number),
+                Decision::Receive(receive) => {
+                    !self.book.progress[receive as usize].ended && !self.is_lost(number)
+                }
+                Decision::Unexpected | Decision::Claimed | Decision::Vanished => false,
+            };
+            if is_stuck {
+                return stuck(format!("m{number} is {decision:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_device(&self, at: usize) -> Result<(), Wrong> {
+        let device = &self.devices[at];
+        let (Some(list), Some(driver)) = (device.list(), device.driver()) else { return Ok(()) };
+        let named = |handle: &TagHandle| self.book.receive_of(at, *handle);
+        let mirror: Vec<_> = self.engine.listed(device_id(at)).iter().map(named).collect();
+        let mut listed: Vec<_> = list
+            .entries()
+            .iter()
+            .map(|entry| driver.receive_wr_id(u32::from(entry.index)).map(TagHandle::from_bits))
+            .map(|handle| handle.and_then(|handle| named(&handle)))
+            .collect();
+        listed.sort_unstable();
+        let mut sorted = mirror;
+        sorted.sort_unstable();
+        if sorted != listed {
+            return stuck(format!("device {at} lists {listed:?} and the mirror {sorted:?}"));
+        }
+        let (entries, _) = self.engine.entries(device_id(at));
+        if entries as usize != listed.len() {
+            return stuck(format!(
+                "{entries} entries of device {at} are in use, and {} listed",
+                listed.len()
+            ));
+        }
+        if driver.slots_used() > 0 {
+            return stuck(format!("{} command slots of device {at} are in use", driver.slots_used()));
+        }
+        let may_wake =
+            device.config().switches.activation == tagmatch::device::soft::switches::Activation::default();
+        if may_wake && let Some(entry) = list.entries().iter().find(|entry| !entry.active) {
+            return stuck(format!("entry {} of device {at} is not active", entry.index));
+        }
+        Ok(())
+    }
+
+    /// A receive that is posted, and a message that is unexpected and fits: somebody missed it.
+    fn check_matched(&self) -> Result<(), Wrong> {
+        let posted = |number: usize| {
+            let progress = self.book.progress[number];
+            progress.id.is_some() && !progress.ended
+        };
+        let unexpected: Vec<u32> = self.engine.unexpected().collect();
+        for receive in (0..self.book.progress.len()).filter(|&receive| posted(receive)) {
+            let pattern = self.scope.receives[receive].pattern;
+            let missed = unexpected
+                .iter()
+                .find(|&&message| pattern.fits(&self.scope.messages[message as usize].envelope(), None));
+            if let Some(message) = missed {
+                return stuck(format!("r{receive} is posted, and m{message} unexpected"));
+            }
+        }
+        let held = self.book.decisions.iter().filter(|it| **it == Decision::Unexpected).count();
+        if held != unexpected.len() && !self.book.is_anything_lost() {
+            return stuck(format!("{held} messages were unexpected, and {} are held", unexpected.len()));
+        }
+        Ok(())
+    }
+}
+
+fn stuck<T>(what: String) -> Result<T, Wrong> {
+    Err(Wrong::Stuck(what))
+}

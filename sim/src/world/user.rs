@@ -1,0 +1,177 @@
+//! What the user and fate do.
+
+use tagmatch::engine::{CancelOutcome, Kind, Posting, Receive};
+use tagmatch::ids::PeerId;
+use tagmatch::matching::{Pattern, Stay};
+use tagmatch::seam::{Buffer, DeviceError};
+
+use super::book::Decision;
+use super::scope::Op;
+use super::{Monitors, World, Wrong, address_of, device_id};
+use crate::checker::{MessageName, Observation, ReceiveName};
+
+impl World {
+    pub(super) fn is_possible(&self, thread: usize) -> bool {
+        let ops = &self.scope.threads[thread];
+        let Some(&op) = ops.get(self.book.done[thread]) else { return false };
+        match op {
+            Op::Cancel(receive) => {
+                let progress = self.book.progress[receive as usize];
+                // Once it has ended the answer is known; alone, it need not be asked.
+                progress.posted && !(progress.ended && ops.len() == 1)
+            }
+            _ => true,
+        }
+    }
+
+    pub(super) fn step_user(&mut self, thread: usize) -> Result<(), Wrong> {
+        let op = self.scope.threads[thread][self.book.done[thread]];
+        self.book.done[thread] += 1;
+        match op {
+            Op::Post(receive) => self.post(receive),
+            Op::Cancel(receive) => self.cancel(receive),
+            Op::Peek(pattern) => {
+                let found = self.engine.peek(&pattern).map(|peeked| MessageName(peeked.app_ctx));
+                self.observe(Observation::Peek { pattern, found, claim: false }, Monitors::BOTH)
+            }
+            Op::Claim(number, pattern) => self.claim(number, pattern),
+            Op::ReceiveClaimed(number, receive) => self.receive_claimed(number, receive),
+            Op::Discard(number) => {
+                if let Some((claim, _)) = self.book.claims[number as usize].take() {
+                    self.engine.discard_claimed(claim);
+                }
+                Ok(())
+            }
+            Op::Switch(device, on) => {
+                self.engine.set_offload(device_id(usize::from(device)), on);
+                Ok(())
+            }
+            Op::Lose(peer) => self.lose(peer),
+            Op::Fail(device) => self.fail(usize::from(device)),
+        }
+    }
+
+    fn post(&mut self, receive: u32) -> Result<(), Wrong> {
+        let it = self.scope.receives[receive as usize];
+        let posting = self.engine.post(&Receive {
+            pattern: it.pattern,
+            buffer: Buffer::new(address_of(receive), it.length),
+            context: u64::from(receive),
+            kind: Kind::Once,
+        });
+        let progress = &mut self.book.progress[receive as usize];
+        progress.posted = true;
+        let took = match posting {
+            Posting::Queued(id) => {
+                progress.id = Some(id);
+                None
+            }
+            Posting::Matched(message) => {
+                self.tell(|| format!("    it takes m{}", message.app_ctx));
+                Some(MessageName(message.app_ctx))
+            }
+        };
+        let (receive, pattern) = (ReceiveName(receive), it.pattern);
+        self.observe(Observation::Post { receive, pattern, stay: Stay::Once, took }, Monitors::BOTH)
+    }
+
+    fn cancel(&mut self, receive: u32) -> Result<(), Wrong> {
+        let progress = &mut self.book.progress[receive as usize];
+        // Never queued: there is no name to cancel it by.
+        let Some(id) = progress.id else { return Ok(()) };
+        let outcome = self.engine.cancel(id);
+        let receive = ReceiveName(receive);
+        self.observe(Observation::CancelCalled { receive }, Monitors::BOTH)?;
+        if self.book.progress[receive.0 as usize].cancelling {
+            // It joins the one that is not answered yet.
+            return Ok(());
+        }
+        if outcome == CancelOutcome::TooLate {
+            self.tell(|| "    too late".to_owned());
+            return self.observe(Observation::CancelAnswered { receive, cancelled: false }, Monitors::BOTH);
+        }
+        // Its completion answers, perhaps at once.
+        self.book.progress[receive.0 as usize].cancelling = true;
+        Ok(())
+    }
+
+    fn claim(&mut self, number: u32, pattern: Pattern) -> Result<(), Wrong> {
+        let found = self.engine.claim(&pattern).map(|(claim, peeked)| {
+            self.book.claims[number as usize] = Some((claim, peeked.app_ctx));
+            self.book.decisions[peeked.app_ctx as usize] = Decision::Claimed;
+            MessageName(peeked.app_ctx)
+        });
+        self.observe(Observation::Peek { pattern, found, claim: true }, Monitors::BOTH)
+    }
+
+    fn receive_claimed(&mut self, number: u32, receive: u32) -> Result<(), Wrong> {
+        let Some((claim, message)) = self.book.claims[number as usize].take() else { return Ok(()) };
+        let length = self.scope.receives[receive as usize].length;
+        self.book.progress[receive as usize].posted = true;
+        if self.engine.receive_claimed(claim, Buffer::new(address_of(receive), length), u64::from(receive)) {
+            return Ok(());
+        }
+        if self.is_lost(message) {
+            return Ok(());
+        }
+        Err(Wrong::Completion(format!("the claim of m{message} is gone")))
+    }
+
+    /// Whether the sender of a message, or the device that it came through, is gone.
+    pub(super) fn is_lost(&self, message: u32) -> bool {
+        let message = self.scope.messages[message as usize];
+        self.book.lost.contains(&message.source) || self.book.is_failed(usize::from(message.path))
+    }
+
+    fn lose(&mut self, peer: PeerId) -> Result<(), Wrong> {
+        for at in 0..self.devices.len() {
+            if self.scope.messages.iter().any(|it| it.source == peer && usize::from(it.path) == at) {
+                self.devices[at].fail_path(peer);
+            }
+        }
+        self.handle_lost(peer)
+    }
+
+    fn handle_lost(&mut self, peer: PeerId) -> Result<(), Wrong> {
+        if self.book.lost.contains(&peer) {
+            return Ok(());
+        }
+        self.book.lost.push(peer);
+        self.observe(Observation::PeerLost { peer }, Monitors::BOTH)
+    }
+
+    fn fail(&mut self, at: usize) -> Result<(), Wrong> {
+        self.devices[at].fail(DeviceError::Removed);
+        self.book.handle_failed(at);
+        let scope = std::sync::Arc::clone(&self.scope);
+        for message in scope.messages.iter().filter(|message| usize::from(message.path) == at) {
+            self.handle_lost(message.source)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn words_of_user(&self, thread: usize) -> String {
+        let pattern = |pattern: &Pattern| {
+            let source = match pattern.source {
+                tagmatch::ids::Source::Any => "anybody".to_owned(),
+                tagmatch::ids::Source::Peer(peer) => format!("peer {}", peer.0),
+                tagmatch::ids::Source::Group(group) => format!("group {}", group.0),
+            };
+            format!("tag {:x}, ignore {:x}, from {source}", pattern.tag.0, pattern.ignore.0)
+        };
+        match self.scope.threads[thread][self.book.done[thread]] {
+            Op::Post(receive) => {
+                format!("post r{receive}: {}", pattern(&self.scope.receives[receive as usize].pattern))
+            }
+            Op::Cancel(receive) => format!("cancel r{receive}"),
+            Op::Peek(it) => format!("peek: {}", pattern(&it)),
+            Op::Claim(_, it) => format!("claim: {}", pattern(&it)),
+            Op::ReceiveClaimed(_, receive) => format!("receive what was claimed in r{receive}"),
+            Op::Discard(_) => "discard what was claimed".to_owned(),
+            Op::Switch(device, true) => format!("device {device} may take receives"),
+            Op::Switch(device, false) => format!("device {device} is to give its receives back"),
+            Op::Lose(peer) => format!("the path to peer {} breaks", peer.0),
+            Op::Fail(device) => format!("device {device} fails"),
+        }
+    }
+}
