@@ -33,7 +33,7 @@ use tagmatch::offload::{Fault, TagLayout};
 use tagmatch::seam::{Answer, Buffer, Command, Event, EventSink, Operation, Remote};
 
 use crate::checker::{MessageName, Monitor, Observation, Options, ReceiveName, Violation};
-use book::{Book, Decision, Undecided};
+use book::{Book, Decision};
 use scope::{EAGER_LIMIT, Scope};
 
 pub use canonical::Fingerprint;
@@ -382,7 +382,6 @@ impl World {
                 }
                 Acceptance::Unexpected | Acceptance::Host => {
                     self.tell(|| format!("    device {at} matches m{message} with nothing"));
-                    self.book.undecided.push(Undecided { message, told: false });
                 }
                 Acceptance::Untagged => {}
             }
@@ -437,9 +436,13 @@ impl World {
 
     /// Messages that no longer wait and were given to nobody are unexpected.
     fn handle_undecided(&mut self) -> Result<(), Wrong> {
+        if self.book.undecided.len() == self.engine.waiting() {
+            return Ok(());
+        }
+        let waiting: std::collections::HashSet<u32> = self.engine.undecided().collect();
         let mut at = 0;
-        while let Some(&Undecided { message, told }) = self.book.undecided.get(at) {
-            if !told || self.engine.undecided().any(|waiting| waiting == message) {
+        while let Some(&message) = self.book.undecided.get(at) {
+            if waiting.contains(&message) {
                 at += 1;
                 continue;
             }
