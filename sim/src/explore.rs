@@ -36,7 +36,10 @@ pub struct Explored {
 impl fmt::Display for Explored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, states, transitions, depth, quiet, .. } = self;
-        write!(f, "{name:<44} {states:>9} states {transitions:>10} transitions, depth {depth:>3}, {quiet:>6} quiet")?;
+        write!(
+            f,
+            "{name:<44} {states:>9} states {transitions:>10} transitions, depth {depth:>3}, {quiet:>6} quiet"
+        )?;
         match (&self.wrong, self.is_complete) {
             (Some(wrong), _) => write!(f, ", WRONG: {}", wrong.wrong),
             (None, true) => f.write_str(", complete"),
@@ -59,14 +62,17 @@ pub struct Counterexample {
 impl Counterexample {
     fn new(scope: &Arc<Scope>, actions: Vec<Action>, wrong: Wrong) -> Self {
         let watch = Watch { log: true, ..Watch::default() };
-        let story = World::new(scope, watch).map_or_else(|_| Vec::new(), |mut world| {
-            for &action in &actions {
-                if world.apply(action).is_err() {
-                    break;
+        let story = World::new(scope, watch).map_or_else(
+            |_| Vec::new(),
+            |mut world| {
+                for &action in &actions {
+                    if world.apply(action).is_err() {
+                        break;
+                    }
                 }
-            }
-            world.log().to_vec()
-        });
+                world.log().to_vec()
+            },
+        );
         Self { wrong, actions, story }
     }
 }
@@ -100,7 +106,8 @@ pub fn exhaust(scope: &Scope, states_max: u64) -> Explored {
             return explored;
         }
     };
-    let mut search = Search { scope, explored, seen: Seen::default(), words: Vec::new(), path: Vec::new(), states_max };
+    let mut search =
+        Search { scope, explored, seen: Seen::default(), words: Vec::new(), path: Vec::new(), states_max };
     search.run(world);
     search.explored
 }

@@ -191,15 +191,8 @@ pub fn program(seed: u64) -> Scope {
     let mut random = Random::new(seed ^ 0x0070_726f_6772_616d);
     let mut scope = Scope::new(&format!("program {seed}"));
     scope.counters_start = 0xfff0 + u16::try_from(random.below(24)).unwrap_or(0) % 16;
-    let kinds: &[&[bool]] = &[
-        &[true],
-        &[true],
-        &[true, true],
-        &[true, false],
-        &[true, false],
-        &[true, true, false],
-        &[false],
-    ];
+    let kinds: &[&[bool]] =
+        &[&[true], &[true], &[true, true], &[true, false], &[true, false], &[true, true, false], &[false]];
     for &matching in random.one_of(kinds) {
         scope.paths.push(if matching { device(&mut random) } else { Path::plain() });
     }
@@ -241,9 +234,8 @@ fn device(random: &mut Random) -> Path {
 }
 
 fn messages(scope: &mut Scope, senders: u32, random: &mut Random) {
-    let paths: Vec<u8> = (0..senders)
-        .map(|_| u8::try_from(random.below(scope.paths.len() as u64)).unwrap_or(0))
-        .collect();
+    let paths: Vec<u8> =
+        (0..senders).map(|_| u8::try_from(random.below(scope.paths.len() as u64)).unwrap_or(0)).collect();
     let mut left: Vec<u64> = (0..senders).map(|_| random.below(9)).collect();
     while left.iter().any(|&left| left > 0) {
         let sender = random.small(senders);

@@ -4,8 +4,7 @@
 
 use tagmatch::device::soft::Switches;
 use tagmatch::device::soft::switches::{
-    Activation, AppendActivates, CountAt, CountOrder, ExpectedOrder, FinOrder, HandBack,
-    NoOffload, OutOfSync,
+    Activation, AppendActivates, CountAt, CountOrder, ExpectedOrder, FinOrder, HandBack, NoOffload, OutOfSync,
 };
 
 use tagmatch::ids::PeerId;
@@ -333,7 +332,9 @@ pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
             .message(m(1, A, 1)),
         Clause::CountDecided | Clause::WaitingNotCounted => waiting_is_not_counted(),
         Clause::CountBehindDels => two_for_two().in_batches(),
-        Clause::SignalledDel => beside("one receive", 1).post(any(A, 0)).message(m(0, A, 0)).message(m(1, A, 1)),
+        Clause::SignalledDel => {
+            beside("one receive", 1).post(any(A, 0)).message(m(0, A, 0)).message(m(1, A, 1))
+        }
         Clause::NeverPassesOver => beside("one receive", 1).post(any(A, 0)).message(m(1, A, 1)),
         Clause::ClaimantBeforeCancel => beside("cancelled while asked back", 2)
             .post(any(A, 0))
@@ -366,9 +367,7 @@ pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
             .cancel(0)
             .message(m(0, A, 0))
             .message(m(1, B, 0)),
-        Clause::RecalledBlocks
-        | Clause::FailedDelMeansMatched
-        | Clause::BufferBudget => return None,
+        Clause::RecalledBlocks | Clause::FailedDelMeansMatched | Clause::BufferBudget => return None,
     })
 }
 

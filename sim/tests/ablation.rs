@@ -132,8 +132,7 @@ fn failed_del_first(rules: Rules) -> (Vec<End>, bool) {
         ..Capabilities::default()
     };
     engine.add_device(capabilities).expect("a sane device");
-    let receive =
-        Receive { pattern: any(0xa, 0), buffer: Buffer::new(0, 64), context: 0, kind: Kind::Once };
+    let receive = Receive { pattern: any(0xa, 0), buffer: Buffer::new(0, 64), context: 0, kind: Kind::Once };
     let Posting::Queued(id) = engine.post(receive) else { panic!("nothing is unexpected") };
     let commands = engine.poll_commands(NIC).to_vec();
     engine.handle_submitted(NIC, commands.len());

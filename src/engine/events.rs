@@ -199,9 +199,7 @@ impl Engine {
         let claimed = self
             .claims
             .iter()
-            .find(|(_, claimed)| {
-                (claimed.message.held.device, claimed.message.held.token) == (device, token)
-            })
+            .find(|(_, claimed)| (claimed.message.held.device, claimed.message.held.token) == (device, token))
             .map(|(index, _)| index);
         match claimed {
             Some(claim) => {

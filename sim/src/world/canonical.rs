@@ -51,7 +51,9 @@ impl World {
         for decision in &book.decisions {
             match *decision {
                 // What became of it does not matter any more.
-                Decision::Receive(receive) if book.progress[receive as usize].ended => hasher.write_u32(u32::MAX),
+                Decision::Receive(receive) if book.progress[receive as usize].ended => {
+                    hasher.write_u32(u32::MAX)
+                }
                 decision => decision.hash(hasher),
             }
         }

@@ -201,7 +201,8 @@ impl World {
     pub fn is_quiet(&self) -> bool {
         (0..self.devices.len()).all(|at| {
             let device = &self.devices[at];
-            let is_told = device.is_quiet() || !self.engine.is_poll_allowed(device_id(at)) || self.book.is_over(at);
+            let is_told =
+                device.is_quiet() || !self.engine.is_poll_allowed(device_id(at)) || self.book.is_over(at);
             is_told && !self.book.is_due(at) && device.steps().is_empty()
         })
     }
@@ -323,10 +324,13 @@ impl World {
         let id = device_id(at);
         match *command {
             Command::Add { handle, unexpected_count, .. } => {
-                let context = self.engine.context_of(id, handle).and_then(|context| u32::try_from(context).ok());
+                let context =
+                    self.engine.context_of(id, handle).and_then(|context| u32::try_from(context).ok());
                 // In a batch it may have ended since.
                 let Some(receive) = context.or_else(|| self.book.receive_of(at, handle)) else {
-                    return Err(Wrong::Refused(format!("ADD of {handle:?}, which no posted receive stands for")));
+                    return Err(Wrong::Refused(format!(
+                        "ADD of {handle:?}, which no posted receive stands for"
+                    )));
                 };
                 self.book.handle_added(at, handle, receive);
                 self.tell(|| format!("    to device {at}: ADD r{receive}, count {unexpected_count:#06x}"));
@@ -369,7 +373,9 @@ impl World {
             match by {
                 Acceptance::Entry(handle) => {
                     let Some(receive) = self.book.receive_of(at, handle) else {
-                        return Err(Wrong::Refused(format!("a match with {handle:?}, which was never added")));
+                        return Err(Wrong::Refused(format!(
+                            "a match with {handle:?}, which was never added"
+                        )));
                     };
                     self.book.decisions[message as usize] = Decision::Receive(receive);
                     self.book.by_device.push(message);
@@ -486,7 +492,9 @@ impl World {
                     return Err(Wrong::Completion(format!("r{receive} ended with {:?}", completion.end)));
                 }
             };
-            self.tell(|| format!("    r{receive} ends, {}", if cancelled { "cancelled" } else { "received" }));
+            self.tell(|| {
+                format!("    r{receive} ends, {}", if cancelled { "cancelled" } else { "received" })
+            });
             if progress.cancelling {
                 self.book.progress[receive as usize].cancelling = false;
                 let receive = ReceiveName(receive);
@@ -532,7 +540,9 @@ impl World {
         match action {
             Action::User(thread) => self.words_of_user(thread),
             Action::Step(at, Step::Command) => format!("device {at} executes a command"),
-            Action::Step(at, Step::Accept(peer)) => format!("device {at} accepts a message of peer {}", peer.0),
+            Action::Step(at, Step::Accept(peer)) => {
+                format!("device {at} accepts a message of peer {}", peer.0)
+            }
             Action::Step(at, Step::Packet(peer)) => format!("device {at} gets a packet of peer {}", peer.0),
             Action::Step(at, Step::Read(_)) => format!("device {at} finishes a read"),
             Action::Poll(at) => format!("poll device {at}"),

@@ -73,12 +73,16 @@ impl World {
         }
         let (entries, _) = self.engine.entries(device_id(at));
         if entries as usize != listed.len() {
-            return stuck(format!("{entries} entries of device {at} are in use, and {} listed", listed.len()));
+            return stuck(format!(
+                "{entries} entries of device {at} are in use, and {} listed",
+                listed.len()
+            ));
         }
         if driver.slots_used() > 0 {
             return stuck(format!("{} command slots of device {at} are in use", driver.slots_used()));
         }
-        let may_wake = device.config().switches.activation == tagmatch::device::soft::switches::Activation::default();
+        let may_wake =
+            device.config().switches.activation == tagmatch::device::soft::switches::Activation::default();
         if may_wake && let Some(entry) = list.entries().iter().find(|entry| !entry.active) {
             return stuck(format!("entry {} of device {at} is not active", entry.index));
         }

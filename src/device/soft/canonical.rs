@@ -146,12 +146,7 @@ impl TagMatching {
     }
 }
 
-fn canonical_peer(
-    peer: &Peer,
-    matching: Option<&TagMatching>,
-    names: &Names<'_>,
-    hasher: &mut impl Hasher,
-) {
+fn canonical_peer(peer: &Peer, matching: Option<&TagMatching>, names: &Names<'_>, hasher: &mut impl Hasher) {
     (peer.id, peer.lost).hash(hasher);
     hasher.write_usize(peer.queue.len());
     for queued in &peer.queue {
@@ -161,7 +156,8 @@ fn canonical_peer(
     (receiving.remaining, &receiving.message).hash(hasher);
     match receiving.into {
         Into::Entry { index, buffer } => {
-            let name = matching.and_then(|matching| matching.name(index)).map(|named| (names.entry)(named.handle));
+            let name =
+                matching.and_then(|matching| matching.name(index)).map(|named| (names.entry)(named.handle));
             (1_u8, name, buffer).hash(hasher);
         }
         Into::Unexpected { counted, .. } => (2_u8, counted).hash(hasher),
