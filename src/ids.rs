@@ -54,7 +54,7 @@ macro_rules! generational {
         pub struct $name {
             /// Place in its table.
             pub index: u32,
-            /// How often that place had been given away before: a stale id names nothing.
+            /// Tells the uses of that place apart: a stale id names nothing.
             pub generation: u32,
         }
 

@@ -17,6 +17,10 @@
     doc = "* [`replay`] – a trace over anything that matches, every expected result checked"
 )]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::wildcard_enum_match_arm, reason = "a test names the one variant that it expects")
+)]
 
 pub mod device;
 pub mod domain;

@@ -1,7 +1,7 @@
 //! Messages that no device matched: decided at once where that is allowed, else made to wait (rules 4 and 5).
 
 use crate::ids::{DeviceId, ReceiveId};
-use crate::matching::{Arrived, Envelope};
+use crate::matching::{Arrived, Envelope, Quick};
 use crate::offload::{Clause, Place};
 use crate::seam::{Answer, Arrival, DataError};
 
@@ -13,7 +13,7 @@ use super::{Engine, NONE, Slot};
 /// Where a message goes.
 enum Search {
     /// This receive takes it; it has left the posted list, unless it stays there.
-    Takes(ReceiveId, Slot),
+    Takes(Slot),
     /// No posted receive fits.
     None,
     /// Its first fit is in a NIC that did not report it.
@@ -21,31 +21,50 @@ enum Search {
 }
 
 impl Engine {
+    /// Budget: 60 instructions where a short list has a receive that takes a message in hand.
     #[inline]
     pub(super) fn handle_arrived(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
-        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        let held = Held {
-            token: arrival.message,
-            length: arrival.header.length,
-            app_ctx: arrival.header.app_ctx,
-            immediate: arrival.header.immediate.unwrap_or(0),
-            has_immediate: arrival.header.immediate.is_some(),
-            device,
-        };
         if self.offload.is_active() || device.0 as usize >= self.offload.device_count() {
-            return self.handle_arrived_among_nics(arrival, envelope, held);
+            return self.handle_arrived_among_nics(device, arrival);
         }
+        let header = &arrival.header;
+        let envelope = Envelope { tag: header.tag, source: arrival.source };
+        let completions = &mut self.completions;
+        let quick = self.matcher.try_take_posted(&envelope, |slot: &Slot| {
+            (slot.multi == NONE && arrival.in_hand).then(|| {
+                completions.push(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+                slot.buffer
+            })
+        });
+        match quick {
+            Quick::Taken(buffer) => Answer::Accept { buffer, transfer: None },
+            Quick::Nothing => self.hold(device, arrival),
+            Quick::Ask => self.handle_arrived_in_software(device, arrival),
+        }
+    }
+
+    #[inline(never)]
+    fn hold(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        self.matcher.queue_unexpected(envelope, Held::new(device, arrival));
+        Answer::Hold
+    }
+
+    #[inline(never)]
+    fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        let held = Held::new(device, arrival);
         match self.matcher.arrive(envelope, held) {
             Arrived::Unexpected(_) => Answer::Hold,
-            Arrived::Matched { receive, value } => {
-                self.accept_now(envelope, &held, arrival.in_hand, receive, &value)
-            }
+            Arrived::Matched { value, .. } => self.accept_now(envelope, &held, arrival.in_hand, &value),
         }
     }
 
     /// The same with a device about that matches.
-    fn handle_arrived_among_nics(&mut self, arrival: &Arrival, envelope: Envelope, held: Held) -> Answer {
-        let device = held.device;
+    #[inline(never)]
+    fn handle_arrived_among_nics(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        let held = Held::new(device, arrival);
         if let Err(fault) = self.offload.handle_arrived(device, arrival.counted) {
             // The message itself is no worse for it, unless there is no such device.
             self.fault(device, fault);
@@ -60,8 +79,8 @@ impl Engine {
             return Answer::Hold;
         }
         match self.search(&message) {
-            Search::Takes(receive, slot) => {
-                let answer = self.accept_now(envelope, &held, arrival.in_hand, receive, &slot);
+            Search::Takes(slot) => {
+                let answer = self.accept_now(envelope, &held, arrival.in_hand, &slot);
                 self.decided(&message);
                 // Messages of other paths may have waited for it (rule 4).
                 self.reconsider();
@@ -106,32 +125,17 @@ impl Engine {
 
     /// The message goes into the receive at once.
     #[inline]
-    fn accept_now(
-        &mut self,
-        envelope: Envelope,
-        held: &Held,
-        in_hand: bool,
-        receive: ReceiveId,
-        slot: &Slot,
-    ) -> Answer {
+    fn accept_now(&mut self, envelope: Envelope, held: &Held, in_hand: bool, slot: &Slot) -> Answer {
         let buffer = self.piece(slot, held.length);
         let message = held.received(envelope.tag, envelope.source, &buffer);
-        let (receive, context) = (Some(receive), slot.context);
+        let context = slot.context;
         let transfer = if in_hand {
-            self.completions.push_back(Completion { context, receive, end: End::Received(message) });
+            self.completions.push(Completion { context, end: End::Received(message) });
             None
         } else {
             let multi = (slot.multi != NONE).then_some(slot.multi);
             let device = held.device;
-            Some(self.transfers.insert(Transfer {
-                context,
-                receive,
-                message,
-                buffer,
-                device,
-                multi,
-                by_entry: false,
-            }))
+            Some(self.transfers.insert(Transfer { context, message, buffer, device, multi, by_entry: false }))
         };
         if slot.multi != NONE {
             self.after_piece(slot, in_hand);
@@ -161,7 +165,7 @@ impl Engine {
     fn search(&mut self, message: &Message) -> Search {
         let Some(id) = self.matcher.first_posted(&message.envelope) else { return Search::None };
         match self.claimable(id, message) {
-            Ok(slot) => Search::Takes(id, slot),
+            Ok(slot) => Search::Takes(slot),
             Err(record) if self.offload.rules().hold(Clause::NeverPassesOver) => Search::Waits(record),
             Err(_) => self.pass_over(message),
         }
@@ -197,7 +201,7 @@ impl Engine {
             let fits =
                 self.matcher.posted(id).is_some_and(|(pattern, _)| pattern.fits(&message.envelope, None));
             if fits && let Ok(slot) = self.claimable(id, message) {
-                return Search::Takes(id, slot);
+                return Search::Takes(slot);
             }
         }
         Search::None
@@ -226,14 +230,14 @@ impl Engine {
         }
         let Some((_, slot)) = self.matcher.take_posted(id) else { return };
         match waiter {
-            None => self.complete_cancelled(id, &slot),
+            None => self.complete_cancelled(&slot),
             Some(Waiter { message, dead: None, .. }) => {
                 self.offload.statistics.taken_back += 1;
-                self.accept_held(message.envelope, &message.held, &slot, Some(id));
+                self.accept_held(message.envelope, &message.held, &slot);
                 self.decided_after_waiting(&message);
             }
             Some(Waiter { message, dead: Some(error), .. }) => {
-                self.fail(&message, id, &slot, error);
+                self.fail(&message, &slot, error);
                 self.decided_after_waiting(&message);
             }
         }
@@ -241,23 +245,21 @@ impl Engine {
         self.reconsider();
     }
 
-    fn fail(&mut self, message: &Message, id: ReceiveId, slot: &Slot, error: DataError) {
-        let mut received = message.held.received(message.envelope.tag, message.envelope.source, &slot.buffer);
-        received.placed = 0;
-        self.completions.push_back(Completion {
-            context: slot.context,
-            receive: Some(id),
-            end: End::Failed { message: received, error },
-        });
+    fn fail(&mut self, message: &Message, slot: &Slot, error: DataError) {
+        let received = message.held.received(message.envelope.tag, message.envelope.source, &slot.buffer);
+        let end = End::failed(&received, error);
+        self.completions.push(Completion { context: slot.context, end });
     }
 
     /// Something changed that messages may have waited for: those whose turn it is search again, in their order.
+    #[inline]
     pub(super) fn reconsider(&mut self) {
         // One that is decided may take a receive that another, looked at before, waits for.
         while !self.waiting.is_empty() && self.reconsider_once() {}
     }
 
     /// Whether a message was decided.
+    #[inline(never)]
     fn reconsider_once(&mut self) -> bool {
         let mut any = false;
         for waiter in self.waiting.take_all() {
@@ -294,8 +296,8 @@ impl Engine {
             return true;
         }
         match self.search(&message) {
-            Search::Takes(receive, slot) => {
-                self.accept_held(message.envelope, &message.held, &slot, Some(receive));
+            Search::Takes(slot) => {
+                self.accept_held(message.envelope, &message.held, &slot);
                 if slot.multi != NONE {
                     self.after_piece(&slot, false);
                 }
@@ -324,9 +326,9 @@ impl Engine {
             let message = Message { envelope, held, counted: false };
             match self.search(&message) {
                 Search::None => {}
-                Search::Takes(receive, slot) => {
+                Search::Takes(slot) => {
                     let _taken = self.matcher.take_unexpected(id);
-                    self.accept_held(envelope, &held, &slot, Some(receive));
+                    self.accept_held(envelope, &held, &slot);
                     if slot.multi != NONE {
                         self.after_piece(&slot, false);
                     }

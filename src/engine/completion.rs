@@ -1,15 +1,13 @@
 //! What the user is told.
 
-use crate::ids::{DeviceId, PeerId, ReceiveId, Tag};
-use crate::seam::DataError;
+use crate::ids::{DeviceId, PeerId, Tag};
+use crate::seam::{Arrival, Buffer, DataError};
 
 /// One thing that the user is told. A receive gives exactly one final completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Completion {
     /// As given with the receive.
     pub context: u64,
-    /// The receive's id while it was posted; `None` for one that was never queued.
-    pub receive: Option<ReceiveId>,
     /// How it ended.
     pub end: End,
 }
@@ -23,8 +21,12 @@ pub enum End {
     Cancelled,
     /// It took a message whose data will not come.
     Failed {
-        /// The message, as far as it is known.
-        message: Received,
+        /// Who sent it.
+        source: PeerId,
+        /// Its tag.
+        tag: Tag,
+        /// The sender's word.
+        app_ctx: u32,
         /// Why.
         error: DataError,
     },
@@ -60,3 +62,34 @@ impl Received {
         self.placed < self.length
     }
 }
+
+impl Completion {
+    /// A message in hand, matched in software.
+    #[inline]
+    pub(super) fn of_arrival(arrival: &Arrival, context: u64, buffer: &Buffer) -> Self {
+        let header = &arrival.header;
+        Self {
+            context,
+            end: End::Received(Received {
+                source: arrival.source,
+                tag: header.tag,
+                length: header.length,
+                placed: header.length.min(buffer.length),
+                address: buffer.address,
+                app_ctx: header.app_ctx,
+                immediate: header.immediate,
+                matched_by: None,
+            }),
+        }
+    }
+}
+
+impl End {
+    /// A message whose data will not come.
+    pub(super) const fn failed(message: &Received, error: DataError) -> Self {
+        Self::Failed { source: message.source, tag: message.tag, app_ctx: message.app_ctx, error }
+    }
+}
+
+/// One cache line: a completion is moved twice for each message.
+const _: () = assert!(size_of::<Completion>() <= 64);

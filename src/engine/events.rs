@@ -1,16 +1,16 @@
 //! What devices say: each event is checked, moves things on, and may end receives.
 
-use crate::ids::{DeviceId, MessageToken, PeerId, TransferId};
-use crate::matching::Envelope;
+use crate::ids::{DeviceId, MessageToken, PeerId, Source, TransferId};
+use crate::matching::{Envelope, Pattern};
 use crate::offload::{Fault, Held as HeldEntry, Outcome, Place};
 use crate::seam::{
     Answer, Buffer, Command, Data, DataError, DataTarget, DeviceError, Event, EventSink, Match, MatchStage,
     OperationDone,
 };
 
-use super::Engine;
 use super::completion::{Completion, End, Received};
 use super::transfer::Transfer;
+use super::{Engine, Slot};
 
 impl EventSink for Engine {
     #[inline]
@@ -18,14 +18,20 @@ impl EventSink for Engine {
         if let Event::Arrived(arrival) = event {
             return self.handle_arrived(device, arrival);
         }
-        if let Err(fault) = self.handle_other(device, event) {
-            self.fault(device, fault);
-        }
+        self.handle_rest(device, event);
         Answer::Hold
     }
 }
 
 impl Engine {
+    #[inline(never)]
+    fn handle_rest(&mut self, device: DeviceId, event: &Event) {
+        if let Err(fault) = self.handle_other(device, event) {
+            self.fault(device, fault);
+        }
+    }
+
+    #[inline]
     fn handle_other(&mut self, device: DeviceId, event: &Event) -> Result<(), Fault> {
         if device.0 as usize >= self.offload.device_count() {
             return Err(Fault::UnknownDevice { device });
@@ -50,11 +56,9 @@ impl Engine {
 
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) -> Result<(), Fault> {
         let index = self.offload.handle_matched(device, matched)?;
-        let bounce = self.offload.bounce(index);
-        let Some(id) = self.offload.record(index).map(|record| record.receive) else { return Ok(()) };
+        let Some(record) = self.offload.record(index) else { return Ok(()) };
+        let (id, bounce) = (record.receive, record.bounce);
         let Some((pattern, slot)) = self.matcher.take_posted(id) else { return Ok(()) };
-        let envelope = Envelope { tag: matched.tag, source: matched.source };
-        let fits = pattern.fits(&envelope, self.matcher.group_of(matched.source));
         let message = Received {
             source: matched.source,
             tag: matched.tag,
@@ -65,15 +69,27 @@ impl Engine {
             immediate: matched.immediate,
             matched_by: Some(device),
         };
-        let mut transfer = Transfer {
-            context: slot.context,
-            receive: Some(id),
-            message,
-            buffer: slot.buffer,
-            device,
-            multi: None,
-            by_entry: false,
-        };
+        if matched.stage == MatchStage::Complete && bounce.is_none() {
+            self.completions.push(Completion { context: slot.context, end: End::Received(message) });
+        } else {
+            self.match_in_steps(device, matched, index, &slot, message, bounce);
+        }
+        self.reconsider();
+        self.check_fit(device, matched, &pattern)
+    }
+
+    /// A match whose payload is not in the user's buffer yet.
+    fn match_in_steps(
+        &mut self,
+        device: DeviceId,
+        matched: &Match,
+        index: usize,
+        slot: &Slot,
+        message: Received,
+        bounce: Option<Buffer>,
+    ) {
+        let (context, buffer) = (slot.context, slot.buffer);
+        let mut transfer = Transfer { context, message, buffer, device, multi: None, by_entry: false };
         match (matched.stage, bounce) {
             (MatchStage::Complete, None) => self.complete(&transfer, None),
             (MatchStage::Complete, Some(bounce)) => self.copy(transfer, bounce),
@@ -84,14 +100,23 @@ impl Engine {
             }
             (MatchStage::SoftwareRendezvous(remote), _) => {
                 transfer.message.length = remote.length;
-                transfer.message.placed = remote.length.min(slot.buffer.length);
+                transfer.message.placed = remote.length.min(buffer.length);
                 let transfer = self.transfers.insert(transfer);
-                let (peer, buffer) = (matched.source, slot.buffer);
+                let peer = matched.source;
                 self.offload.push(device, Command::Read { transfer, peer, remote, buffer });
             }
         }
-        self.reconsider();
-        if fits {
+    }
+
+    /// A device that matches what does not fit broke its contract; or the user's tag layout did not hold.
+    #[inline]
+    fn check_fit(&self, device: DeviceId, matched: &Match, pattern: &Pattern) -> Result<(), Fault> {
+        let envelope = Envelope { tag: matched.tag, source: matched.source };
+        let group = match pattern.source {
+            Source::Group(_) => self.matcher.group_of(matched.source),
+            Source::Any | Source::Peer(_) => None,
+        };
+        if pattern.fits(&envelope, group) {
             return Ok(());
         }
         let (handle, tag, source_peer) = (matched.handle, matched.tag.0, matched.source.0);
@@ -150,10 +175,9 @@ impl Engine {
     fn complete(&mut self, transfer: &Transfer, error: Option<DataError>) {
         let end = match error {
             None => End::Received(transfer.message),
-            Some(error) => End::Failed { message: Received { placed: 0, ..transfer.message }, error },
+            Some(error) => End::failed(&transfer.message, error),
         };
-        let (context, receive) = (transfer.context, transfer.receive);
-        self.completions.push_back(Completion { context, receive, end });
+        self.completions.push(Completion { context: transfer.context, end });
         if let Some(index) = transfer.multi {
             if let Some(multi) = self.multis.get_mut(index as usize) {
                 multi.under_way = multi.under_way.saturating_sub(1);

@@ -22,6 +22,7 @@ mod arrive;
 mod canonical;
 mod completion;
 mod events;
+mod outbox;
 mod receive;
 mod transfer;
 mod waiting;
@@ -41,6 +42,7 @@ use crate::matching::{Config as MatchingConfig, Matcher};
 use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
+use outbox::Outbox;
 use transfer::{Claimed, Held, Multi, Transfers};
 use waiting::Waiting;
 
@@ -67,7 +69,7 @@ pub struct Engine {
     multis: Slab<Multi>,
     claims: Slab<Claimed>,
     claims_made: u32,
-    completions: VecDeque<Completion>,
+    completions: Outbox<Completion>,
     faults: VecDeque<Fault>,
     counters_start: u16,
 }
@@ -81,6 +83,13 @@ struct Slot {
     record: u32,
     /// Its multi-receive buffer, or [`NONE`].
     multi: u32,
+}
+
+impl Slot {
+    #[inline]
+    const fn new(receive: &Receive) -> Self {
+        Self { context: receive.context, buffer: receive.buffer, record: NONE, multi: NONE }
+    }
 }
 
 /// A device cannot join.
@@ -132,7 +141,7 @@ impl Engine {
             multis: Slab::new(),
             claims: Slab::new(),
             claims_made: 0,
-            completions: VecDeque::new(),
+            completions: Outbox::new(),
             faults: VecDeque::new(),
             counters_start: config.counters_start,
         }
@@ -199,17 +208,13 @@ impl Engine {
 
     /// Move completions to the caller, oldest first, and say how many.
     pub fn poll_completions(&mut self, into: &mut [Completion]) -> usize {
-        let count = into.len().min(self.completions.len());
-        for (slot, completion) in into.iter_mut().zip(self.completions.drain(..count)) {
-            *slot = completion;
-        }
-        count
+        self.completions.pop_into(into)
     }
 
     /// The oldest completion.
     #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.completions.pop_front()
+        self.completions.pop()
     }
 
     /// What a device did that it may not do, oldest first.
@@ -320,7 +325,7 @@ impl Engine {
     /// Whether commands or completions wait for the owner.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.completions.is_empty()
+        self.completions.len() > 0
             || (0..self.offload.device_count()).any(|device| {
                 u8::try_from(device).is_ok_and(|device| self.offload.has_commands(DeviceId(device)))
             })

@@ -83,21 +83,34 @@ pub struct ClaimId {
 
 impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
+    ///
+    /// Budget: 60 instructions where both lists are short and no message fits.
     #[inline]
-    pub fn post(&mut self, receive: Receive) -> Posting {
-        if let Kind::Multi { least } = receive.kind {
-            return self.post_multi(&receive, least);
+    pub fn post(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once && !self.offload.is_active() {
+            let slot = Slot::new(receive);
+            if let Some(id) = self.matcher.try_post(&receive.pattern, slot) {
+                return Posting::Queued(id);
+            }
         }
-        let slot = Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: NONE };
+        self.post_any(receive)
+    }
+
+    #[inline(never)]
+    fn post_any(&mut self, receive: &Receive) -> Posting {
+        if let Kind::Multi { least } = receive.kind {
+            return self.post_multi(receive, least);
+        }
+        let slot = Slot::new(receive);
         match self.matcher.post(receive.pattern, Stay::Once, slot) {
             Posted::Queued(id) => {
                 if self.offload.is_active() {
-                    self.track(id, &receive, false);
+                    self.track(id, receive, false);
                 }
                 Posting::Queued(id)
             }
             Posted::Matched { envelope, value, .. } => {
-                Posting::Matched(self.accept_held(envelope, &value, &slot, None))
+                Posting::Matched(self.accept_held(envelope, &value, &slot))
             }
         }
     }
@@ -123,7 +136,7 @@ impl Engine {
             Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: index32(multi) };
         while let Some(message) = self.matcher.first_unexpected(&receive.pattern) {
             let Some((envelope, held)) = self.matcher.take_unexpected(message) else { break };
-            let message = self.accept_held(envelope, &held, &slot, None);
+            let message = self.accept_held(envelope, &held, &slot);
             if self.multis.get(multi).is_none_or(|multi| multi.closed) {
                 self.settle_multi(index32(multi));
                 return Posting::Matched(message);
@@ -156,11 +169,11 @@ impl Engine {
             self.offload.leave(index);
         }
         let _taken = self.matcher.take_posted(id);
-        self.complete_cancelled(id, &slot);
+        self.complete_cancelled(&slot);
         CancelOutcome::Cancelled
     }
 
-    pub(super) fn complete_cancelled(&mut self, id: ReceiveId, slot: &Slot) {
+    pub(super) fn complete_cancelled(&mut self, slot: &Slot) {
         if slot.multi != NONE {
             if let Some(multi) = self.multis.get_mut(slot.multi as usize) {
                 (multi.closed, multi.cancelled) = (true, true);
@@ -168,11 +181,7 @@ impl Engine {
             self.settle_multi(slot.multi);
             return;
         }
-        self.completions.push_back(Completion {
-            context: slot.context,
-            receive: Some(id),
-            end: End::Cancelled,
-        });
+        self.completions.push(Completion { context: slot.context, end: End::Cancelled });
     }
 
     /// The earliest-arrived unexpected message that fits, if there is one. Nothing changes.
@@ -213,7 +222,7 @@ impl Engine {
     pub fn receive_claimed(&mut self, claim: ClaimId, buffer: Buffer, context: u64) -> bool {
         let Some(message) = self.take_claimed(claim) else { return false };
         let slot = Slot { context, buffer, record: NONE, multi: NONE };
-        self.accept_held(message.envelope, &message.held, &slot, None);
+        self.accept_held(message.envelope, &message.held, &slot);
         true
     }
 
@@ -237,18 +246,11 @@ impl Engine {
     }
 
     /// A held message goes into a receive: its device is told, and will tell when the data is there.
-    pub(super) fn accept_held(
-        &mut self,
-        envelope: Envelope,
-        held: &Held,
-        slot: &Slot,
-        receive: Option<ReceiveId>,
-    ) -> Received {
+    pub(super) fn accept_held(&mut self, envelope: Envelope, held: &Held, slot: &Slot) -> Received {
         let buffer = self.piece(slot, held.length);
         let message = held.received(envelope.tag, envelope.source, &buffer);
         let transfer = self.transfers.insert(Transfer {
             context: slot.context,
-            receive,
             message,
             buffer,
             device: held.device,
@@ -276,15 +278,14 @@ impl Engine {
 
     /// A multi-receive buffer that takes no more is the user's again once all its data is there.
     pub(super) fn settle_multi(&mut self, index: u32) {
-        let Some(&Multi { context, receive, under_way, closed, cancelled, .. }) =
-            self.multis.get(index as usize)
+        let Some(&Multi { context, under_way, closed, cancelled, .. }) = self.multis.get(index as usize)
         else {
             return;
         };
         if closed && under_way == 0 {
             self.multis.remove(index as usize);
             let end = if cancelled { End::Cancelled } else { End::Released };
-            self.completions.push_back(Completion { context, receive, end });
+            self.completions.push(Completion { context, end });
         }
     }
 }

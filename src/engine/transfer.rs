@@ -5,7 +5,7 @@
 use slab::Slab;
 
 use crate::ids::{DeviceId, PeerId, ReceiveId, Tag, TransferId};
-use crate::seam::Buffer;
+use crate::seam::{Arrival, Buffer};
 
 use super::completion::Received;
 
@@ -13,7 +13,6 @@ use super::completion::Received;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transfer {
     pub(super) context: u64,
-    pub(super) receive: Option<ReceiveId>,
     pub(super) message: Received,
     /// Where the payload ends up.
     pub(super) buffer: Buffer,
@@ -114,6 +113,18 @@ pub(super) struct Held {
 }
 
 impl Held {
+    pub(super) fn new(device: DeviceId, arrival: &Arrival) -> Self {
+        let header = &arrival.header;
+        Self {
+            token: arrival.message,
+            length: header.length,
+            app_ctx: header.app_ctx,
+            immediate: header.immediate.unwrap_or(0),
+            has_immediate: header.immediate.is_some(),
+            device,
+        }
+    }
+
     pub(super) fn received(&self, tag: Tag, source: PeerId, buffer: &Buffer) -> Received {
         Received {
             source,

@@ -2,7 +2,7 @@
 //!
 //! Not here: what a class holds. Posted receives are in exactly one class, messages in every live one.
 
-use super::fifo::{Links, Unlinked, unlink};
+use super::fifo::{Link, Links, Unlinked, unlink};
 use super::hash::Hasher;
 use super::pattern::Pattern;
 use super::table::{Place, Table};
@@ -138,9 +138,9 @@ impl Class {
     }
 
     /// Take the first entry of a key out, known to be at `place`.
-    #[inline]
-    pub(super) fn remove_first(&mut self, fragment: u32, place: Place, links: &mut impl Links) {
-        match unlink(links, place.slot) {
+    #[inline(always)]
+    pub(super) fn remove_first(&mut self, fragment: u32, place: Place, link: Link, links: &mut impl Links) {
+        match unlink(links, place.slot, link) {
             Unlinked::Last => self.table.remove(fragment, place),
             Unlinked::Head(next) => self.table.replace(place, next),
             Unlinked::Inner => debug_assert!(false, "the table names a first entry"),
@@ -149,8 +149,14 @@ impl Class {
 
     /// Take an entry out, wherever in its key it is. `fragment` is asked for only if the table must hear of it.
     #[inline]
-    pub(super) fn remove(&mut self, slot: u32, links: &mut impl Links, fragment: impl FnOnce() -> u32) {
-        let unlinked = unlink(links, slot);
+    pub(super) fn remove(
+        &mut self,
+        slot: u32,
+        link: Link,
+        links: &mut impl Links,
+        fragment: impl FnOnce() -> u32,
+    ) {
+        let unlinked = unlink(links, slot, link);
         if unlinked == Unlinked::Inner {
             return;
         }

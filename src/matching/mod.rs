@@ -17,10 +17,12 @@ mod chunks;
 mod class;
 mod fifo;
 mod hash;
+mod message;
 pub mod naive;
 mod order;
 mod pattern;
 mod posted;
+mod receive;
 mod store;
 mod table;
 #[cfg(test)]
@@ -33,7 +35,7 @@ pub use class::SourceKind;
 pub use naive::Naive;
 pub use pattern::{Envelope, Pattern};
 
-use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
+use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId, Source};
 use class::{Groups, Wanted};
 use hash::Hasher;
 use posted::PostedList;
@@ -82,16 +84,127 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
+        if !self.unexpected.is_short() {
+            return self.post_any(pattern, stay, value);
+        }
+        let (source_mask, source) = match pattern.source {
+            Source::Any => (0, 0),
+            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
+            Source::Group(_) => return self.post_any(pattern, stay, value),
+        };
+        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
+        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
+        let Some(found) = self.unexpected.find_current(&wanted) else {
+            return Posted::Queued(self.posted.queue(wanted, stay, value));
+        };
+        let (message, envelope, value) = found.entry.taken(found.slot);
+        found.remove();
+        Posted::Matched { message, envelope, value }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
         let wanted = Wanted::new(&pattern);
+        let quick = if self.unexpected.store.indexed() == 0 {
+            Ok(None)
+        } else {
+            self.unexpected.take_first_quick(&wanted, &self.groups)
+        };
+        if let Ok(quick) = quick {
+            return match quick.or_else(|| self.unexpected.take_first_dense(&wanted, &self.groups)) {
+                Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
+                None => Posted::Queued(self.posted.queue(wanted, stay, value)),
+            };
+        }
+        self.post_anywhere(wanted, stay, value)
+    }
+
+    #[inline(never)]
+    fn post_anywhere(&mut self, wanted: Wanted, stay: Stay, value: R) -> Posted<M> {
         match self.unexpected.take_first(&wanted, &self.groups) {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
-            None => Posted::Queued(self.posted.queue(&wanted, stay, value)),
+            None => Posted::Queued(self.posted.queue(wanted, stay, value)),
         }
     }
 
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        if !self.posted.is_short() {
+            return self.arrive_any(envelope, value);
+        }
+        let Some(found) = self.posted.find_current(&envelope) else {
+            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+        };
+        if !found.entry.is_plain() {
+            return self.arrive_any(envelope, value);
+        }
+        let (receive, value) = (found.entry.id(found.slot), found.entry.value());
+        found.remove();
+        Arrived::Matched { receive, value }
+    }
+
+    /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
+    /// short list is looked through without a call. `make` turns the value of the receive that takes the message into
+    /// what the caller wants, or declines; then, as with [`Quick::Ask`], nothing has changed.
+    #[inline(always)]
+    pub fn try_take_posted<O>(
+        &mut self,
+        envelope: &Envelope,
+        make: impl FnOnce(&R) -> Option<O>,
+    ) -> Quick<O> {
+        if !self.posted.is_short() {
+            return Quick::Ask;
+        }
+        let Some(found) = self.posted.find_current(envelope) else { return Quick::Nothing };
+        if !found.entry.is_plain() {
+            return Quick::Ask;
+        }
+        let Some(made) = make(&found.entry.value) else { return Quick::Ask };
+        found.remove();
+        Quick::Taken(made)
+    }
+
+    /// The quick half of [`Self::post`] of a receive that leaves with its first match: `None`, and nothing has
+    /// changed, if a message fits or that cannot be told without a call.
+    #[inline(always)]
+    pub fn try_post(&mut self, pattern: &Pattern, value: R) -> Option<ReceiveId> {
+        if !self.unexpected.is_short() {
+            return None;
+        }
+        let (source_mask, source) = match pattern.source {
+            Source::Any => (0, 0),
+            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
+            Source::Group(_) => return None,
+        };
+        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
+        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
+        if self.unexpected.find_current(&wanted).is_some() {
+            return None;
+        }
+        self.posted.queue_dense(wanted, Stay::Once, value)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        let quick = if self.posted.store.indexed() == 0 {
+            Ok(None)
+        } else {
+            self.posted.take_first_quick(&envelope, &self.groups)
+        };
+        if let Ok(quick) = quick {
+            return match quick.or_else(|| self.posted.take_first_dense(&envelope, &self.groups)) {
+                Some((receive, value)) => Arrived::Matched { receive, value },
+                None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
+            };
+        }
+        self.arrive_anywhere(envelope, value)
+    }
+
+    #[inline(never)]
+    fn arrive_anywhere(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         match self.posted.take_first(&envelope, &self.groups) {
             Some((receive, value)) => Arrived::Matched { receive, value },
             None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
@@ -107,7 +220,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     /// The earliest unexpected message that fits a pattern: a peek. Takes nothing, but may build the pattern's
     /// class.
-    #[inline]
+    #[inline(always)]
     pub fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
         self.unexpected.first(&Wanted::new(pattern), &self.groups)
     }
@@ -115,7 +228,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// Post a receive that no waiting message fits: [`Self::first_unexpected`] said so, or the caller took it.
     #[inline(always)]
     pub fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
-        self.posted.queue(&Wanted::new(&pattern), stay, value)
+        self.posted.queue(Wanted::new(&pattern), stay, value)
     }
 
     /// Add a message that no posted receive fits: [`Self::first_posted`] said so.
@@ -125,13 +238,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     }
 
     /// Take a receive off the list, whether it stays or not: it matched or was cancelled. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
         self.posted.take(id)
     }
 
     /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.
-    #[inline]
+    #[inline(always)]
     pub fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
         self.unexpected.take(id, &self.groups)
     }
@@ -350,7 +463,7 @@ macro_rules! matching {
             fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId> {
                 $matcher::first_posted(self, envelope)
             }
-            #[inline]
+            #[inline(always)]
             fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
                 $matcher::first_unexpected(self, pattern)
             }
@@ -362,11 +475,11 @@ macro_rules! matching {
             fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
                 $matcher::queue_unexpected(self, envelope, value)
             }
-            #[inline]
+            #[inline(always)]
             fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
                 $matcher::take_posted(self, id)
             }
-            #[inline]
+            #[inline(always)]
             fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
                 $matcher::take_unexpected(self, id)
             }
@@ -423,6 +536,17 @@ pub enum Posted<M> {
     },
     /// No message fits: it is posted.
     Queued(ReceiveId),
+}
+
+/// What a quick look says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quick<O> {
+    /// The earliest receive that fits has left the list.
+    Taken(O),
+    /// No receive fits.
+    Nothing,
+    /// A quick look does not tell; nothing has changed.
+    Ask,
 }
 
 /// What became of a message.

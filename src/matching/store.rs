@@ -27,8 +27,8 @@ pub(super) trait Entry: Copy {
 /// See the head of this file.
 #[derive(Clone)]
 pub(super) struct Store<T> {
-    /// The regions, made by the first entry.
-    low: Option<Box<Low<T>>>,
+    /// The current block's region, none before the first entry.
+    current: Option<Box<Region<T>>>,
     /// The current block.
     order: Order,
     /// Four times what the current block can hold: zero while the list is not dense.
@@ -42,11 +42,11 @@ pub(super) struct Store<T> {
     /// The block before.
     old_order: Order,
     old_base: u32,
-    /// How many entries are indexed.
-    pub(super) indexed: u32,
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
     dense_limit: u32,
+    /// The other regions, made when they are needed; none in place of the current one.
+    regions: [Option<Box<Region<T>>>; REGIONS as usize],
     /// Indexed entries in each region.
     pinned: [u32; REGIONS as usize],
     /// The last freed slot, linked to the one freed before it.
@@ -59,7 +59,7 @@ pub(super) struct Store<T> {
 impl<T: Entry> Store<T> {
     pub(super) const fn new(dense_limit: u32) -> Self {
         Self {
-            low: None,
+            current: None,
             order: Order::EMPTY,
             limit: 0,
             base: 0,
@@ -67,14 +67,20 @@ impl<T: Entry> Store<T> {
             next_sequence: 1,
             old_order: Order::EMPTY,
             old_base: 0,
-            indexed: 0,
             young_streak: 0,
             dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
+            regions: [const { None }; REGIONS as usize],
             pinned: [0; REGIONS as usize],
             free_slot: NO_SLOT,
             unused_slot: CHUNK_SLOTS,
             chunks: Chunks::new(),
         }
+    }
+
+    /// How many entries are indexed.
+    #[inline(always)]
+    pub(super) const fn indexed(&self) -> u32 {
+        self.older - self.old_order.len()
     }
 
     /// How many entries there are.
@@ -84,23 +90,20 @@ impl<T: Entry> Store<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.low.as_ref().map_or(0, |_| size_of::<Low<T>>()) + self.chunks.bytes()
+        let regions = self.regions.iter().chain([&self.current]).flatten().count();
+        size_of::<Self>() + regions * size_of::<Region<T>>() + self.chunks.bytes()
     }
 
     /// The entry in a slot, whatever number that is. May be free.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
-        if slot < LOW_SLOTS {
-            Some(self.low.as_ref()?.at(slot))
-        } else {
-            self.chunks.get((slot as usize).wrapping_sub(CHUNK))
-        }
+        if slot < LOW_SLOTS { self.low(slot) } else { self.chunks.get((slot as usize).wrapping_sub(CHUNK)) }
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
         if slot < LOW_SLOTS {
-            Some(self.low.as_mut()?.at_mut(slot))
+            self.low_mut(slot)
         } else {
             self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))
         }
@@ -117,14 +120,11 @@ impl<T: Entry> Store<T> {
         self.get_mut(slot).filter(|entry| entry.sequence() != 0 && low(entry.sequence()) == generation)
     }
 
-    /// An entry in a slot that an index names.
+    /// An entry in a slot that an index or a block names.
     #[inline]
     pub(super) fn at(&self, slot: u32) -> &T {
         if slot < LOW_SLOTS {
-            self.low
-                .as_ref()
-                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
-                .at(slot)
+            self.low(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
         } else {
             self.chunks.at((slot as usize).wrapping_sub(CHUNK))
         }
@@ -133,53 +133,73 @@ impl<T: Entry> Store<T> {
     #[inline]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
         if slot < LOW_SLOTS {
-            self.low
-                .as_mut()
-                .unwrap_or_else(|| unreachable!("no low slot is named before there are any"))
-                .at_mut(slot)
+            self.low_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
         } else {
             self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK))
         }
     }
 
-    /// The first entry of the current block that `fits`, and where it is. Budget: 8 instructions, and 5 an entry
-    /// beside `fits`.
-    #[inline(always)]
-    pub(super) fn find_current(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        self.low.as_ref()?.find(self.order, self.base, fits)
-    }
-
-    /// The same of the block before.
     #[inline]
-    pub(super) fn find_old(&self, fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        self.low.as_ref()?.find(self.old_order, self.old_base, fits)
+    fn low(&self, slot: u32) -> Option<&T> {
+        let other = &self.regions[(slot / PLACES % REGIONS) as usize];
+        let region = if slot / PLACES == self.base / PLACES { &self.current } else { other };
+        Some(&region.as_ref()?.0[(slot % PLACES) as usize])
     }
 
-    /// Take out an entry of the current block. Budget: 13 instructions.
+    #[inline]
+    fn low_mut(&mut self, slot: u32) -> Option<&mut T> {
+        let other = &mut self.regions[(slot / PLACES % REGIONS) as usize];
+        let region = if slot / PLACES == self.base / PLACES { &mut self.current } else { other };
+        Some(&mut region.as_mut()?.0[(slot % PLACES) as usize])
+    }
+
+    /// The first entry of the current block that `fits`. Budget: 6 instructions, and 7 an entry beside `fits`.
     #[inline(always)]
-    pub(super) fn remove_current(&mut self, dense: Dense) {
-        self.order.remove(dense.position);
-        if let Some(low) = &mut self.low {
-            low.at_mut(dense.slot).retire();
+    pub(super) fn find_current(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
+        if self.order.end() == 0 {
+            return None;
         }
+        find(&mut self.current.as_mut()?.0, &mut self.order, self.base, fits)
     }
 
-    /// Take out an entry of the block before.
+    /// The first dense entry that `fits`, of the block before or the current one.
     #[inline]
-    pub(super) fn remove_old(&mut self, dense: Dense) {
-        self.old_order.remove(dense.position);
-        self.older -= 1;
-        self.at_mut(dense.slot).retire();
+    pub(super) fn find_dense(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
+        let Self { current, order, base, regions, old_order, old_base, older, .. } = self;
+        if old_order.end() != 0 {
+            let region = regions[(*old_base / PLACES % REGIONS) as usize].as_mut()?;
+            if let Some(mut old) = find(&mut region.0, old_order, *old_base, &fits) {
+                old.older = Some(older);
+                return Some(old);
+            }
+        }
+        find(&mut current.as_mut()?.0, order, *base, fits)
+    }
+
+    /// The first dense entry that `fits`, to look at: its slot.
+    #[inline]
+    pub(super) fn look_dense(&self, fits: impl Fn(&T) -> bool) -> Option<u32> {
+        for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
+            for position in (0..order.end()).step_by(4) {
+                let slot = base | order.place(position);
+                if fits(self.at(slot)) {
+                    return Some(slot);
+                }
+            }
+        }
+        None
     }
 
     /// Take out a dense entry.
     #[inline]
     pub(super) fn remove_dense(&mut self, slot: u32) {
         if slot / PLACES == self.base / PLACES {
-            self.remove_current(Dense { position: self.order.position(slot % PLACES), slot });
+            self.order.remove_place(slot % PLACES);
         } else {
-            self.remove_old(Dense { position: self.old_order.position(slot % PLACES), slot });
+            self.old_order.remove_place(slot % PLACES);
+            self.older -= 1;
         }
+        self.at_mut(slot).retire();
     }
 
     /// Where the next entry goes if the current block has room: its slot, its sequence number, and what to write.
@@ -189,24 +209,23 @@ impl<T: Entry> Store<T> {
         if self.order.end() >= self.limit {
             return None;
         }
-        let low = self.low.as_mut()?;
+        let region = self.current.as_mut()?;
         let place = self.order.append();
         let sequence = self.next_sequence;
         self.next_sequence = sequence + 1;
-        let slot = self.base | place;
-        Some((slot, sequence, low.at_mut(slot)))
+        Some((self.base | place, sequence, &mut region.0[(place % PLACES) as usize]))
     }
 
     /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
-    /// move what [`Self::spill`] yields to its indexes and [`Self::push_indexed`] the entry.
+    /// move what [`Self::spill`] yields to its indexes and [`Self::next_indexed`] the entry.
     pub(super) fn make_room(&mut self, filler: impl FnOnce() -> T) -> bool {
-        if self.dense_limit == 0 || (self.limit == 0 && self.indexed != 0) {
+        if self.dense_limit == 0 || (self.limit == 0 && self.older != 0) {
             return false;
         }
-        if self.low.is_none() {
+        if self.current.is_none() {
             let mut filler = filler();
             filler.retire();
-            self.low = Some(Box::new(Low([[filler; PLACES as usize]; REGIONS as usize])));
+            self.current = Some(Box::new(Region([filler; PLACES as usize])));
         }
         if self.limit != 0 {
             if self.old_order.len() != 0 {
@@ -223,10 +242,9 @@ impl<T: Entry> Store<T> {
     pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
         let blocks = [(self.old_order, self.old_base), (self.order, self.base)];
         for (order, base) in blocks {
-            self.indexed += order.len();
             self.pinned[(base / PLACES % REGIONS) as usize] += order.len();
         }
-        self.older = self.indexed;
+        self.older += self.order.len();
         (self.old_order, self.order) = (Order::EMPTY, Order::EMPTY);
         (self.limit, self.young_streak) = (0, 0);
         blocks.into_iter().flat_map(|(order, base)| {
@@ -234,51 +252,78 @@ impl<T: Entry> Store<T> {
         })
     }
 
-    /// Whether any entry is dense.
-    #[inline]
-    pub(super) const fn has_dense(&self) -> bool {
-        self.order.len() + self.old_order.len() != 0
+    /// Whether new entries are indexed, and some are.
+    #[inline(always)]
+    pub(super) const fn is_indexed(&self) -> bool {
+        self.limit == 0 && self.older != 0
     }
 
-    /// Add an entry outside the dense ones: its slot and sequence number. Budget: 20 instructions.
-    #[inline]
-    pub(super) fn push_indexed(&mut self, entry: impl FnOnce(u32, u64) -> T) -> (u32, u64) {
+    /// Where the next entry goes outside the dense ones: its slot, its sequence number, and what to write. `filler`
+    /// fills new memory. Budget: 20 instructions.
+    #[inline(always)]
+    pub(super) fn next_indexed(&mut self, filler: impl FnOnce() -> T) -> (u32, u64, &mut T) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.indexed += 1;
         self.older += 1;
-        let slot = self.free_slot;
-        if slot == NO_SLOT {
-            let slot = self.unused_slot;
-            self.unused_slot += 1;
-            let entry = entry(slot, sequence);
-            self.chunks.reach(slot as usize - CHUNK, entry);
-            *self.at_mut(slot) = entry;
-            return (slot, sequence);
+        if self.free_slot == NO_SLOT {
+            self.add_slot(filler());
         }
-        let place = self.at_mut(slot);
-        let next = place.next_free();
-        *place = entry(slot, sequence);
-        self.free_slot = next;
-        (slot, sequence)
+        let slot = self.free_slot;
+        let entry = self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK));
+        self.free_slot = entry.next_free();
+        (slot, sequence, entry)
     }
 
-    /// Take out an indexed entry. Budget: 12 instructions.
-    #[inline]
-    pub(super) fn remove_indexed(&mut self, slot: u32) {
-        self.indexed -= 1;
+    #[cold]
+    #[inline(never)]
+    fn add_slot(&mut self, filler: T) {
+        let slot = self.unused_slot;
+        self.unused_slot += 1;
+        self.chunks.reach(slot as usize - CHUNK, filler);
+        self.at_mut(slot).release(NO_SLOT);
+        self.free_slot = slot;
+    }
+
+    /// An entry in a slot that is in a chunk.
+    #[inline(always)]
+    pub(super) fn high(&self, slot: u32) -> Option<&T> {
+        self.chunks.get((slot as usize).wrapping_sub(CHUNK))
+    }
+
+    /// Take out an indexed entry of [`Self::high`]. Budget: 15 instructions.
+    #[inline(always)]
+    pub(super) fn remove_high(&mut self, slot: u32) -> T {
+        let next = self.free_slot;
+        let entry = self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK));
+        let taken = *entry;
+        entry.release(next);
+        self.free_slot = slot;
+        self.forget_indexed();
+        taken
+    }
+
+    #[inline(always)]
+    fn forget_indexed(&mut self) {
         self.older -= 1;
-        if slot < LOW_SLOTS {
-            self.at_mut(slot).retire();
-            self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
-        } else {
-            let next = self.free_slot;
-            self.at_mut(slot).release(next);
-            self.free_slot = slot;
-        }
-        if self.indexed == 0 && self.limit == 0 {
+        if self.older == 0 && self.limit == 0 {
             self.enter_dense();
         }
+    }
+
+    /// Take out an indexed entry. Budget: 18 instructions.
+    #[inline(always)]
+    pub(super) fn remove_indexed(&mut self, slot: u32) -> T {
+        if slot < LOW_SLOTS { self.remove_indexed_low(slot) } else { self.remove_high(slot) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove_indexed_low(&mut self, slot: u32) -> T {
+        let taken = *self.at(slot);
+        self.at_mut(slot).release(NO_SLOT);
+        self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
+        self.forget_indexed();
+        taken
     }
 
     /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and
@@ -298,7 +343,7 @@ impl<T: Entry> Store<T> {
 
     /// Call with each occupied slot, dense or indexed, in slot order.
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
-        let low = self.low.iter().flat_map(|low| low.0.as_flattened()).zip(0..);
+        let low = (0..LOW_SLOTS).filter_map(|slot| Some((self.low(slot)?, slot)));
         let used = self.unused_slot - CHUNK_SLOTS;
         let high = (0..self.chunks.len() / CHUNK).flat_map(|number| self.chunks.chunk(number));
         for (entry, slot) in low.chain(high.zip(CHUNK_SLOTS..).take(used as usize)) {
@@ -324,14 +369,17 @@ impl<T: Entry> Store<T> {
     #[cold]
     #[inline(never)]
     fn enter_dense(&mut self) -> bool {
-        if self.low.is_none() || self.dense_limit == 0 {
-            return false;
-        }
         let is_free = |region: &u32| {
             self.pinned[*region as usize] == 0
                 && (self.old_order.len() == 0 || *region != self.old_base / PLACES)
         };
         let Some(region) = (0..REGIONS).find(is_free) else { return false };
+        let (1.., Some(current)) = (self.dense_limit, self.current.take()) else { return false };
+        let mut filler = current.0[0];
+        filler.retire();
+        self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
+        let taken = self.regions[region as usize].take();
+        self.current = Some(taken.unwrap_or_else(|| Box::new(Region([filler; PLACES as usize]))));
         (self.base, self.limit) = (region * PLACES, 4 * self.dense_limit);
         true
     }
@@ -351,7 +399,7 @@ impl<T: Entry> Store<T> {
                 newest_indexed = newest_indexed.max(entry.sequence());
             }
         });
-        assert_eq!(indexed, self.indexed);
+        assert_eq!(indexed, self.indexed());
         assert!(newest_indexed < oldest_dense);
         let mut last = 0;
         for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
@@ -361,7 +409,6 @@ impl<T: Entry> Store<T> {
                 last = entry.sequence();
             }
         }
-        assert_eq!(self.older, self.indexed + self.old_order.len());
         let mut slot = self.free_slot;
         let mut free = 0;
         while slot != NO_SLOT {
@@ -374,50 +421,60 @@ impl<T: Entry> Store<T> {
             .iter()
             .filter(|(_, slot)| *slot < LOW_SLOTS)
             .count();
-        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed as usize - low_indexed);
+        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed() as usize - low_indexed);
     }
 }
 
-/// Where in its block a dense entry was found.
-#[derive(Clone, Copy)]
-pub(super) struct Dense {
-    position: u32,
+/// A dense entry that was found, and how to take it out.
+pub(super) struct Dense<'a, T> {
+    pub(super) entry: &'a mut T,
     pub(super) slot: u32,
+    order: &'a mut Order,
+    position: u32,
+    /// The order word from that position on.
+    places: u64,
+    older: Option<&'a mut u32>,
 }
 
-/// The regions: slots that can be dense.
+impl<T: Entry> Dense<'_, T> {
+    /// Budget: 11 instructions.
+    #[inline(always)]
+    pub(super) fn remove(self) {
+        self.order.remove(self.position, self.places);
+        self.entry.retire();
+        if let Some(older) = self.older {
+            *older -= 1;
+        }
+    }
+}
+
+#[inline(always)]
+fn find<'a, T>(
+    region: &'a mut [T; PLACES as usize],
+    order: &'a mut Order,
+    base: u32,
+    fits: impl Fn(&T) -> bool,
+) -> Option<Dense<'a, T>> {
+    let end = order.end();
+    let mut places = order.places();
+    let mut left = end;
+    while left != 0 {
+        let place = low(places & 15);
+        if fits(&region[place as usize]) {
+            let entry = &mut region[place as usize];
+            let position = end - left;
+            return Some(Dense { entry, slot: base | place, order, position, places, older: None });
+        }
+        places >>= 4;
+        left -= 4;
+    }
+    None
+}
+
+/// Sixteen slots that can be dense.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Low<T>([[T; PLACES as usize]; REGIONS as usize]);
-
-impl<T> Low<T> {
-    #[inline]
-    fn at(&self, slot: u32) -> &T {
-        &self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
-    }
-
-    #[inline]
-    fn at_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.0[(slot / PLACES % REGIONS) as usize][(slot % PLACES) as usize]
-    }
-
-    #[inline(always)]
-    fn find(&self, order: Order, base: u32, mut fits: impl FnMut(&T) -> bool) -> Option<(Dense, &T)> {
-        let region = &self.0[(base / PLACES % REGIONS) as usize];
-        let mut places = order.places();
-        let mut position = 0;
-        while position < order.end() {
-            let place = places & 15;
-            places >>= 4;
-            let entry = &region[place as usize];
-            if fits(entry) {
-                return Some((Dense { position, slot: base | place as u32 }, entry));
-            }
-            position += 4;
-        }
-        None
-    }
-}
+struct Region<T>([T; PLACES as usize]);
 
 /// No slot at all.
 pub(super) const NO_SLOT: u32 = u32::MAX;

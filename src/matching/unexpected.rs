@@ -5,14 +5,15 @@
 
 use super::Statistics;
 use super::chunks::Chunks;
-use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
+use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::fifo::{Link, Links};
 use super::hash::{Hasher, low};
+use super::message::{ClassLinks, DENSE, INDEXED, LINKS, LINKS_WITHIN, Message};
 use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
-use super::store::{Entry, NO_SLOT, Store};
-use super::table::Place;
-use crate::ids::{MessageId, PeerId, Tag};
+use super::store::{Dense, Store};
+use super::table::{Elsewhere, Place};
+use crate::ids::MessageId;
 
 /// The list of unexpected messages.
 #[derive(Clone)]
@@ -30,18 +31,6 @@ pub(super) struct UnexpectedList<M> {
     searches: u64,
     builds: u64,
     scanned: u64,
-}
-
-/// One message.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct Message<M> {
-    tag: u64,
-    source: u32,
-    home: u32,
-    sequence: u64,
-    links: [Link; LINKS_WITHIN],
-    value: M,
 }
 
 /// An indexed message that was found, and where, if by an index.
@@ -74,25 +63,27 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(always)]
     fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
         let (slot, sequence, message) = self.store.next_dense()?;
-        (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, DENSE);
+        debug_assert!(message.home == DENSE);
+        (message.tag, message.source) = (envelope.tag.0, envelope.source.0);
         (message.sequence, message.value) = (sequence, value);
         Some(MessageId { index: slot, generation: low(sequence) })
     }
 
     #[cold]
     #[inline(never)]
-    fn queue_slow(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
-        if self.store.make_room(|| Message::new(message, value, 0, DENSE))
-            && let Some(id) = self.queue_dense(message, value)
-        {
-            return id;
-        }
-        if self.store.has_dense() {
+    fn queue_slow(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> MessageId {
+        if !self.store.is_indexed() {
+            if self.store.make_room(|| Message::new(envelope, value))
+                && let Some(id) = self.queue_dense(envelope, value)
+            {
+                return id;
+            }
             self.spill(groups);
         }
-        let (slot, sequence) =
-            self.store.push_indexed(|_, sequence| Message::new(message, value, sequence, INDEXED));
-        self.index(slot, message, groups);
+        let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
+        (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
+        (message.sequence, message.value) = (sequence, value);
+        self.index(slot, envelope, groups);
         MessageId { index: slot, generation: low(sequence) }
     }
 
@@ -118,121 +109,190 @@ impl<M: Copy> UnexpectedList<M> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn index_in(&mut self, number: usize, slot: u32, message: &Envelope, groups: &Groups) {
         let class = &mut self.classes[number];
         let key = class.key_of(message.tag.0, message.source.0, groups);
         let fragment = fragment(self.hasher, key);
-        let (mask, kind) = (class.mask, class.kind);
-        let store = &self.store;
-        let found = class.table.find(fragment, |other| store.at(other).has_key(mask, kind, key, groups));
+        let (mask, kind, store) = (class.mask, class.kind, &self.store);
+        let is_key = |other| store.at(other).has_key(mask, kind, key, groups);
+        let head = class.table.find_or_insert(fragment, slot, is_key);
         let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-        if let Some(place) = found {
-            super::fifo::append(&mut links, place.slot, slot);
-        } else {
-            *links.link(slot) = Link::alone(slot);
-            class.table.insert(fragment, slot);
+        match head {
+            Some(head) => super::fifo::append(&mut links, head, slot),
+            None => *links.link(slot) = Link::alone(slot),
         }
     }
 
     /// Take an indexed message out of every live class. `found` is where one of them has it, if that is known.
-    #[inline]
-    fn unindex(&mut self, slot: u32, found: Option<(usize, u32, Place)>, groups: &Groups) {
-        let message = self.store.at(slot);
-        let (tag, source) = (message.tag, message.source);
+    #[inline(always)]
+    fn unindex(&mut self, slot: u32, found: Option<(usize, u32, Place)>, groups: &Groups) -> Message<M> {
+        let message = self.store.remove_indexed(slot);
         let mut live = self.live;
         while live != 0 {
             let number = live.trailing_zeros() as usize;
             live &= live - 1;
             let class = &mut self.classes[number];
-            let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-            match found {
-                Some((at, fragment, place)) if at == number => {
-                    class.remove_first(fragment, place, &mut links);
-                }
-                _ => {
-                    let key = class.key_of(tag, source, groups);
-                    let hasher = self.hasher;
-                    class.remove(slot, &mut links, || fragment(hasher, key));
-                }
+            let fragment = match found {
+                Some((at, fragment, _)) if at == number => fragment,
+                _ => fragment(self.hasher, class.key_of(message.tag, message.source, groups)),
+            };
+            // Nearly always it is the only entry of its key, and in the key's own line.
+            if message.links.get(number).is_some_and(|link| link.next() == slot)
+                && let Ok(Some(cell)) = class.table.find_cell(fragment, |other| other == slot)
+            {
+                cell.clear();
+            } else {
+                self.unindex_from(number, fragment, slot, &message);
             }
         }
-        self.store.remove_indexed(slot);
-    }
-
-    /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
-    #[inline]
-    pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
-        if self.store.older != 0 || wanted.is_group {
-            return self.first_older(wanted, groups);
-        }
-        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
-        Some(message.id(dense.slot))
+        message
     }
 
     #[inline(never)]
-    fn first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
-        if self.store.indexed != 0
+    fn unindex_from(&mut self, number: usize, fragment: u32, slot: u32, message: &Message<M>) {
+        let class = &mut self.classes[number];
+        let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+        let link = match message.links.get(number) {
+            Some(link) => *link,
+            None => *links.link(slot),
+        };
+        class.remove(slot, link, &mut links, || fragment);
+    }
+
+    /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
+    #[inline(always)]
+    pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
+        if self.store.older == 0 && !wanted.is_group {
+            let found = self.store.find_current(|message| message.fits(wanted))?;
+            return Some(found.entry.id(found.slot));
+        }
+        self.first_any(wanted, groups)
+    }
+
+    #[inline(never)]
+    fn first_any(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
+        if self.store.indexed() != 0
             && let Some((slot, _)) = self.find_indexed(wanted, groups)
         {
             return Some(self.store.at(slot).id(slot));
         }
-        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
-        if let Some((dense, message)) = self.store.find_old(fits) {
-            return Some(message.id(dense.slot));
-        }
-        let (dense, message) = self.store.find_current(fits)?;
-        Some(message.id(dense.slot))
+        let found = self.store.find_dense(|message| message.fits_group(wanted, groups))?;
+        Some(found.entry.id(found.slot))
     }
 
-    /// Take the earliest message that fits. Budget: 35 instructions for the first of a dense list and 10 for each
-    /// further one; indexed 70 and 35 for each further live class.
+    /// Whether [`Self::find_current`] is all there is to search.
     #[inline(always)]
+    pub(super) const fn is_short(&self) -> bool {
+        self.store.older == 0
+    }
+
+    /// The first message of a short list that fits, if no group is wanted. Budget: 15 instructions for the first
+    /// and 11 for each further one.
+    #[inline(always)]
+    pub(super) fn find_current(&mut self, wanted: &Wanted) -> Option<Dense<'_, Message<M>>> {
+        self.store.find_current(|message| message.fits(wanted))
+    }
+
+    /// Take the earliest message that fits. Budget: indexed 70 instructions, and 35 for each further live class.
+    #[inline]
     pub(super) fn take_first(
         &mut self,
         wanted: &Wanted,
         groups: &Groups,
     ) -> Option<(MessageId, Envelope, M)> {
-        if self.store.older != 0 || wanted.is_group {
-            return self.take_first_older(wanted, groups);
-        }
-        let (dense, message) = self.store.find_current(|message| message.fits(wanted))?;
-        let taken = message.taken(dense.slot);
-        self.store.remove_current(dense);
-        Some(taken)
-    }
-
-    /// The same when there are older entries, or groups.
-    #[inline(never)]
-    fn take_first_older(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
-        if self.store.indexed != 0
+        if self.store.indexed() != 0
             && let Some(taken) = self.take_first_indexed(wanted, groups)
         {
             return Some(taken);
         }
-        let fits = |message: &Message<M>| message.fits_group(wanted, groups);
-        if let Some((dense, message)) = self.store.find_old(fits) {
-            let taken = message.taken(dense.slot);
-            self.store.remove_old(dense);
-            return Some(taken);
-        }
-        let (dense, message) = self.store.find_current(fits)?;
-        let taken = message.taken(dense.slot);
-        self.store.remove_current(dense);
+        self.take_first_dense(wanted, groups)
+    }
+
+    /// The earliest of the dense messages. Budget: 20 instructions, and 13 for each that is looked at.
+    #[inline(always)]
+    pub(super) fn take_first_dense(
+        &mut self,
+        wanted: &Wanted,
+        groups: &Groups,
+    ) -> Option<(MessageId, Envelope, M)> {
+        let found = self.store.find_dense(|message| message.fits_group(wanted, groups))?;
+        let taken = found.entry.taken(found.slot);
+        found.remove();
         Some(taken)
     }
 
-    #[inline]
+    /// The most frequent case alone, for few instructions: the class was searched last as well, and what it has is
+    /// in the key's own line. An error says nothing. Budget: 110 instructions, and 50 for each further live class.
+    #[inline(always)]
+    pub(super) fn take_first_quick(
+        &mut self,
+        wanted: &Wanted,
+        groups: &Groups,
+    ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
+        let (mask, kind) = (wanted.mask, wanted.kind());
+        let number = self.recent;
+        let Some(class) = self.classes.get_mut(number).filter(|class| class.is_for(mask, kind)) else {
+            return Err(Elsewhere);
+        };
+        self.searches += 1;
+        class.used_at = self.searches;
+        let key = wanted.key();
+        let fragment = fragment(self.hasher, key);
+        let store = &self.store;
+        if self.live == 1 << number && number < LINKS_WITHIN {
+            // Most often of all, no other class is live and no other message has the key.
+            let is_special = std::cell::Cell::new(false);
+            let cell = class.table.find_cell(fragment, |slot| {
+                let Some(message) = store.high(slot) else {
+                    is_special.set(true);
+                    return false;
+                };
+                let has_key = message.has_key(mask, kind, key, groups);
+                let is_plain = message.links[number].next() == slot;
+                is_special.set(is_special.get() | (has_key & !is_plain));
+                has_key & is_plain
+            })?;
+            if let Some(cell) = cell {
+                let slot = cell.slot;
+                let message = self.store.remove_high(slot);
+                cell.clear();
+                self.store.matched_indexed(message.sequence);
+                return Ok(Some(message.taken(slot)));
+            }
+            return if is_special.get() { Err(Elsewhere) } else { Ok(None) };
+        }
+        let found = class
+            .table
+            .look(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups).then_some(()))?;
+        let Some((place, ())) = found else { return Ok(None) };
+        Ok(Some(self.take_found(place.slot, (number, fragment, place), groups)))
+    }
+
+    #[inline(never)]
+    fn take_found(
+        &mut self,
+        slot: u32,
+        found: (usize, u32, Place),
+        groups: &Groups,
+    ) -> (MessageId, Envelope, M) {
+        let message = self.unindex(slot, Some(found), groups);
+        self.store.matched_indexed(message.sequence);
+        message.taken(slot)
+    }
+
+    #[inline(always)]
     fn take_first_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
         let (slot, found) = self.find_indexed(wanted, groups)?;
-        let message = self.store.at(slot);
-        let (taken, sequence) = (message.taken(slot), message.sequence);
-        self.store.matched_indexed(sequence);
-        self.unindex(slot, found, groups);
-        Some(taken)
+        if let Some(found) = found {
+            return Some(self.take_found(slot, found, groups));
+        }
+        let message = self.unindex(slot, None, groups);
+        self.store.matched_indexed(message.sequence);
+        Some(message.taken(slot))
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<Found> {
         let (mask, kind) = (wanted.mask, wanted.kind());
         let number = if self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind)) {
@@ -289,9 +349,10 @@ impl<M: Copy> UnexpectedList<M> {
         Some(number)
     }
 
-    /// Index every indexed message in a class that has none. In slot order, if that is the order of arrival.
+    /// Index every indexed message in a class anew, in order.
     fn refill(&mut self, number: usize, groups: &Groups) {
-        self.scanned += u64::from(self.store.indexed);
+        self.scanned += u64::from(self.store.indexed());
+        self.classes[number].table.clear_for(self.store.indexed());
         for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
             let envelope = self.store.at(slot).envelope();
             self.index_in(number, slot, &envelope, groups);
@@ -311,7 +372,7 @@ impl<M: Copy> UnexpectedList<M> {
     #[cold]
     fn scan(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
         self.searches += 1;
-        self.scanned += u64::from(self.store.indexed);
+        self.scanned += u64::from(self.store.indexed());
         let mut first: Option<(u64, u32)> = None;
         self.store.for_each(|slot, message| {
             if message.home == INDEXED
@@ -350,13 +411,18 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline]
     pub(super) fn take(&mut self, id: MessageId, groups: &Groups) -> Option<(Envelope, M)> {
         let message = self.store.named(id.index, id.generation)?;
-        let taken = (message.envelope(), message.value);
-        if message.home == DENSE {
-            self.store.remove_dense(id.index);
-        } else {
-            self.unindex(id.index, None, groups);
+        if message.home != DENSE {
+            return Some(self.take_indexed(id.index, groups));
         }
+        let taken = (message.envelope(), message.value);
+        self.store.remove_dense(id.index);
         Some(taken)
+    }
+
+    #[inline(never)]
+    fn take_indexed(&mut self, slot: u32, groups: &Groups) -> (Envelope, M) {
+        let message = self.unindex(slot, None, groups);
+        (message.envelope(), message.value)
     }
 
     pub(super) fn get(&self, id: MessageId) -> Option<(Envelope, &M)> {
@@ -406,7 +472,6 @@ impl<M: Copy> UnexpectedList<M> {
     fn rebuild(&mut self, groups: &Groups, is_stale: impl Fn(SourceKind) -> bool) {
         for number in 0..self.classes.len() {
             if self.classes[number].is_live && is_stale(self.classes[number].kind) {
-                self.classes[number].table.clear();
                 self.refill(number, groups);
             }
         }
@@ -460,105 +525,11 @@ impl<M: Copy> UnexpectedList<M> {
                     }
                 }
             }
-            assert_eq!(count, self.store.indexed);
+            assert_eq!(count, self.store.indexed());
         }
     }
 }
 
-impl<M: Copy> Message<M> {
-    #[inline]
-    fn id(&self, slot: u32) -> MessageId {
-        MessageId { index: slot, generation: low(self.sequence) }
-    }
-
-    #[inline]
-    fn new(message: &Envelope, value: M, sequence: u64, home: u32) -> Self {
-        let links = [Link::free(NO_SLOT); LINKS_WITHIN];
-        Self { tag: message.tag.0, source: message.source.0, home, sequence, links, value }
-    }
-
-    /// Whether it is what is wanted, if that is not a group's.
-    #[inline(always)]
-    const fn fits(&self, wanted: &Wanted) -> bool {
-        wanted.fits(self.tag, self.source)
-    }
-
-    #[inline]
-    fn fits_group(&self, wanted: &Wanted, groups: &Groups) -> bool {
-        self.fits(wanted) && (!wanted.is_group || groups.contains(wanted.source, self.source))
-    }
-
-    #[inline]
-    fn envelope(&self) -> Envelope {
-        Envelope { tag: Tag(self.tag), source: PeerId(self.source) }
-    }
-
-    #[inline]
-    fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
-        (self.id(slot), self.envelope(), self.value)
-    }
-
-    /// Whether it has that key in the class of this mask and kind of source.
-    #[inline]
-    fn has_key(&self, mask: u64, kind: SourceKind, key: Key, groups: &Groups) -> bool {
-        self.tag & mask == key.tag
-            && match kind {
-                SourceKind::Any => true,
-                SourceKind::Peer => u64::from(self.source) == key.source,
-                SourceKind::Group => groups.key(self.source) == key.source,
-            }
-    }
-}
-
-impl<M: Copy> Entry for Message<M> {
-    #[inline]
-    fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    #[inline]
-    fn retire(&mut self) {
-        self.sequence = 0;
-    }
-
-    #[inline]
-    fn release(&mut self, next: u32) {
-        self.sequence = 0;
-        self.links[0] = Link::free(next);
-    }
-
-    #[inline]
-    fn next_free(&self) -> u32 {
-        self.links[0].next()
-    }
-}
-
-/// The links of one class of messages.
-struct ClassLinks<'a, M> {
-    store: &'a mut Store<Message<M>>,
-    links: &'a mut [Chunks<Link, LINKS>],
-    class: usize,
-}
-
-impl<M: Copy> Links for ClassLinks<'_, M> {
-    #[inline]
-    fn link(&mut self, slot: u32) -> &mut Link {
-        if self.class < LINKS_WITHIN {
-            &mut self.store.at_mut(slot).links[self.class]
-        } else {
-            let links = &mut self.links[self.class - LINKS_WITHIN];
-            links.reach(slot as usize, Link::free(NO_SLOT));
-            links.at_mut(slot as usize)
-        }
-    }
-}
-
-/// Classes whose links are in the message: with an 8-byte value a message fills one cache line.
-const LINKS_WITHIN: usize = 4;
-/// Links of a chunk: 4 KiB.
-const LINKS: usize = 512;
-const DENSE: u32 = 0;
-const INDEXED: u32 = 1;
 /// Between two looks for unused classes, in searches.
 const SWEEP: u64 = 256;
 /// A class that so many searches did not use is dropped.

@@ -3,7 +3,7 @@
 //! Each `handle_*` checks that the event is expected, moves the record on, and says what the engine has to do.
 
 use crate::ids::{DeviceId, TagHandle, TransferId};
-use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
+use crate::seam::{Match, MatchStage, Operation, OperationDone};
 
 use super::Offload;
 use super::clause::Clause;
@@ -223,7 +223,7 @@ impl Offload {
     fn unpin(&mut self, index: usize) {
         let Some(record) = self.mirror.record_mut(index) else { return };
         let (device, bounce, buffer) = (record.pinned.take(), record.bounce.take(), record.buffer);
-        let kept = std::mem::take(&mut record.slot_kept);
+        let (kept, entangled) = (std::mem::take(&mut record.slot_kept), record.entangled);
         let Some(nic) = device.and_then(|device| self.nics.get_mut(device.0 as usize)) else { return };
         if kept {
             nic.give_back_slot();
@@ -232,9 +232,11 @@ impl Offload {
             Some(bounce) => nic.bounces.give_back(bounce),
             None => self.stretches.remove(&buffer),
         }
-        // Those whose buffers overlap waited for this.
-        for at in 0..self.nics.len() {
-            self.wake(at, index);
+        if entangled {
+            // Those whose buffers overlap waited for this.
+            for at in 0..self.nics.len() {
+                self.wake(at, index);
+            }
         }
     }
 
@@ -309,13 +311,23 @@ impl Offload {
             return;
         }
         let spent = record.is_spent();
+        if record.entangled {
+            self.disentangle(index);
+        }
+        if spent {
+            self.mirror.forget(index);
+        }
+    }
+
+    fn disentangle(&mut self, index: usize) {
         for at in 0..self.nics.len() {
             self.nics[at].queue.take_out(index);
             self.nics[at].overlaps.remove(index);
             self.wake(at, index);
         }
-        if spent {
-            self.mirror.forget(index);
+        // While it is pinned another may come to wait for its buffer; that marks it again.
+        if let Some(record) = self.mirror.record_mut(index) {
+            record.entangled = false;
         }
     }
 
@@ -350,11 +362,6 @@ impl Offload {
             }
         }
         held
-    }
-
-    /// Where the payload of a matched entry lies, if not in the user's buffer.
-    pub(crate) fn bounce(&self, index: usize) -> Option<Buffer> {
-        self.mirror.record(index).and_then(|record| record.bounce)
     }
 
     /// Queue what is due for every device: SYNCs and unexpected buffers.

@@ -41,6 +41,8 @@ pub(crate) struct Record {
     /// Matched by the device, data to come.
     pub(crate) transfer: Option<TransferId>,
     pub(crate) reason: Reason,
+    /// It is, or was, in some device's queue or overlap index, or another waits for it: to be taken out there.
+    pub(crate) entangled: bool,
 }
 
 impl Record {
@@ -92,6 +94,7 @@ impl Mirror {
             inactive: None,
             transfer: None,
             reason,
+            entangled: false,
         });
         if self.generations.len() <= index {
             self.generations.resize(index + 1, 0);

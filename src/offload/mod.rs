@@ -45,7 +45,7 @@ use crate::seam::{Answer, Buffer, Capabilities, Command};
 use buffers::Stretches;
 use layout::Peers;
 use mirror::Mirror;
-use nic::{Nic, Switch};
+use nic::Nic;
 
 /// Offload over all devices of one engine.
 #[derive(Clone, Debug)]
@@ -82,6 +82,9 @@ impl Offload {
         if capabilities.is_matching() {
             for index in self.mirror.in_order() {
                 nic.queue.push(index);
+                if let Some(record) = self.mirror.record_mut(index) {
+                    record.entangled = true;
+                }
             }
         }
         nic.push_buffers_if_due(true);
@@ -127,6 +130,12 @@ impl Offload {
         self.statistics.tracked += 1;
         let reason = self.nics.first().map_or(Reason::Disabled, |nic| nic.held_up_by);
         let index = self.mirror.track(receive, pattern, buffer, multi, reason);
+        if self.nics.len() == 1 && self.nics[0].is_idle() && self.go_straight_down(index) {
+            return index;
+        }
+        if let Some(record) = self.mirror.record_mut(index) {
+            record.entangled = true;
+        }
         for nic in &mut self.nics {
             if nic.capabilities.is_matching() {
                 nic.queue.push(index);
@@ -138,38 +147,37 @@ impl Offload {
     /// Put a command that is not a list operation into a device's queue.
     #[inline]
     pub(crate) fn push(&mut self, device: DeviceId, command: Command) {
-        if let Some(nic) = self.nics.get_mut(device.0 as usize)
-            && nic.switch != Switch::Failed
-        {
-            nic.commands.push_back(command);
+        if let Some(nic) = self.nics.get_mut(device.0 as usize) {
+            nic.push(command);
         }
     }
 
     /// Take back the answer for a message that was not submitted: the device has forgotten the message.
     pub(crate) fn withdraw_answer(&mut self, device: DeviceId, message: MessageToken) -> Option<Answer> {
-        let commands = &mut self.nics.get_mut(device.0 as usize)?.commands;
+        let nic = self.nics.get_mut(device.0 as usize)?;
         let is_it =
             |command: &Command| matches!(*command, Command::Answer { message: of, .. } if of == message);
-        let place = commands.iter().position(is_it)?;
-        let Some(Command::Answer { answer, .. }) = commands.remove(place) else { return None };
+        let Some(Command::Answer { answer, .. }) = nic.withdraw(is_it) else { return None };
         Some(answer)
     }
 
     /// Commands that wait for a device, oldest first; the owner submits them and says how many were taken.
-    pub(crate) fn commands(&mut self, device: DeviceId) -> &[Command] {
-        self.nics.get_mut(device.0 as usize).map_or(&[], |nic| nic.commands.make_contiguous())
+    #[inline]
+    pub(crate) fn commands(&self, device: DeviceId) -> &[Command] {
+        self.nics.get(device.0 as usize).map_or(&[], Nic::commands)
     }
 
     /// So many were taken.
+    #[inline]
     pub(crate) fn handle_submitted(&mut self, device: DeviceId, taken: usize) {
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
-            nic.commands.drain(..taken.min(nic.commands.len()));
+            nic.handle_submitted(taken);
         }
     }
 
     /// Whether a device has commands waiting.
     pub(crate) fn has_commands(&self, device: DeviceId) -> bool {
-        self.nics.get(device.0 as usize).is_some_and(|nic| !nic.commands.is_empty())
+        self.nics.get(device.0 as usize).is_some_and(|nic| !nic.commands().is_empty())
     }
 
     /// Give a device a bounce buffer, for receives shorter than its eager limit.

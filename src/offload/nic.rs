@@ -6,8 +6,6 @@
 //!
 //! Not here: which receive goes down.
 
-use std::collections::VecDeque;
-
 use crate::ids::{DeviceId, TagHandle};
 use crate::seam::{Capabilities, Command, Operation};
 
@@ -32,7 +30,9 @@ pub(crate) struct Nic {
     pub(crate) capabilities: Capabilities,
     pub(crate) switch: Switch,
     pub(crate) phase: Phase,
-    pub(crate) commands: VecDeque<Command>,
+    commands: Vec<Command>,
+    /// How many of them were submitted.
+    submitted: usize,
     pub(crate) overlaps: Overlaps,
     pub(crate) queue: Queue,
     pub(crate) bounces: Bounces,
@@ -58,7 +58,8 @@ impl Nic {
             capabilities,
             switch: Switch::On,
             phase: Phase::new(counters_start, buffers),
-            commands: VecDeque::new(),
+            commands: Vec::new(),
+            submitted: 0,
             overlaps: Overlaps::new(seed),
             queue: Queue::default(),
             bounces: Bounces::default(),
@@ -86,19 +87,52 @@ impl Nic {
             .then_some(Reason::NoCommandSlot)
     }
 
+    /// Nobody is a candidate and nothing is stored that could be in the way.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.overlaps.is_empty()
+    }
+
+    /// Queue a command that is not a list operation.
+    #[inline]
+    pub(crate) fn push(&mut self, command: Command) {
+        if self.switch != Switch::Failed {
+            self.commands.push(command);
+        }
+    }
+
+    /// Commands not submitted yet, oldest first.
+    #[inline]
+    pub(crate) fn commands(&self) -> &[Command] {
+        self.commands.get(self.submitted..).unwrap_or_default()
+    }
+
+    /// So many were submitted.
+    #[inline]
+    pub(crate) fn handle_submitted(&mut self, taken: usize) {
+        self.submitted = self.commands.len().min(self.submitted + taken);
+        if self.submitted == self.commands.len() {
+            self.commands.clear();
+            self.submitted = 0;
+        } else if self.submitted >= COMPACT_AT {
+            self.commands.drain(..self.submitted);
+            self.submitted = 0;
+        }
+    }
+
     /// Queue an ADD; its count is fixed here.
     #[inline]
     pub(crate) fn push_add(&mut self, command: Command, handle: TagHandle) {
         self.entries += 1;
         self.kept += 1;
-        self.commands.push_back(command);
+        self.commands.push(command);
         self.phase.handle_queued(Operation::Add(handle));
     }
 
     /// Queue a DEL, in the slot kept for it.
     pub(crate) fn push_del(&mut self, handle: TagHandle, signalled: bool) {
         self.kept = self.kept.saturating_sub(1);
-        self.commands.push_back(Command::Del { handle, signalled });
+        self.commands.push(Command::Del { handle, signalled });
         if signalled {
             self.phase.handle_queued(Operation::Del(handle));
         }
@@ -107,11 +141,17 @@ impl Nic {
     /// Take back a DEL that was not submitted. Says whether there was one.
     pub(crate) fn withdraw_del(&mut self, handle: TagHandle) -> bool {
         let is_it = |command: &Command| matches!(*command, Command::Del { handle: of, .. } if of == handle);
-        let Some(place) = self.commands.iter().rposition(is_it) else { return false };
-        if let Some(Command::Del { signalled: true, .. }) = self.commands.remove(place) {
+        let taken = self.withdraw(is_it);
+        if let Some(Command::Del { signalled: true, .. }) = taken {
             self.phase.handle_withdrawn(Operation::Del(handle));
         }
-        true
+        taken.is_some()
+    }
+
+    /// Take back the latest command of a kind that was not submitted.
+    pub(crate) fn withdraw(&mut self, is_it: impl Fn(&Command) -> bool) -> Option<Command> {
+        let place = self.commands().iter().rposition(is_it)?;
+        Some(self.commands.remove(self.submitted + place))
     }
 
     /// Queue a SYNC if one is due. Says whether.
@@ -120,7 +160,7 @@ impl Nic {
             return false;
         }
         let unexpected_count = if decided { self.phase.report() } else { self.phase.report_seen() };
-        self.commands.push_back(Command::Sync { unexpected_count, signalled: true });
+        self.commands.push(Command::Sync { unexpected_count, signalled: true });
         self.phase.handle_queued(Operation::Sync);
         true
     }
@@ -132,7 +172,7 @@ impl Nic {
         }
         let buffers = self.phase.poll_buffers(budget);
         if buffers > 0 {
-            self.commands.push_back(Command::Receive { buffers });
+            self.commands.push(Command::Receive { buffers });
         }
     }
 
@@ -152,6 +192,7 @@ impl Nic {
         self.entries = 0;
         self.kept = 0;
         self.commands.clear();
+        self.submitted = 0;
         self.late_dels.clear();
         self.phase.fail()
     }
@@ -169,7 +210,7 @@ impl Nic {
             self.commands.len() as u64,
         ]);
         out.push(self.bounces.free() as u64);
-        for command in &self.commands {
+        for command in self.commands() {
             canonical_command(command, out, name);
         }
         self.phase.canonical(out, name);
@@ -192,5 +233,7 @@ fn canonical_command(command: &Command, out: &mut Vec<u64>, name: &dyn Fn(TagHan
 
 /// The ADD itself, and the DEL that may follow.
 const SLOTS_OF_AN_ENTRY: u64 = 2;
+/// A device that takes commands a few at a time leaves so many submitted ones in front at the most.
+const COMPACT_AT: usize = 1024;
 /// Never more than one SYNC is outstanding.
 const SLOTS_FOR_SYNC: u64 = 1;

@@ -91,6 +91,12 @@ impl Overlaps {
         }
     }
 
+    /// Nothing is stored: nothing can be in the way.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members == 0
+    }
+
     /// Whether a receive is stored.
     #[inline]
     pub(crate) fn contains(&self, record: usize) -> bool {

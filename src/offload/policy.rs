@@ -53,6 +53,22 @@ impl Offload {
         self.flush_late_dels(at);
     }
 
+    /// The one device is idle: send a receive that was just posted down at once, if it may go. Most do, and none of
+    /// the queues hears of them.
+    #[inline]
+    pub(super) fn go_straight_down(&mut self, index: usize) -> bool {
+        if self.nics[0].is_held_up().is_some() {
+            return false;
+        }
+        match self.judge(0, index) {
+            Verdict::Down(bounce) => {
+                self.send_down(0, index, bounce);
+                true
+            }
+            Verdict::Stays(_) | Verdict::Waits(..) | Verdict::HeldUp(_) | Verdict::Elsewhere => false,
+        }
+    }
+
     /// Look at one candidate; `false`: go no further now.
     fn look_at(&mut self, at: usize, candidate: Candidate) -> bool {
         let index = candidate.record;
@@ -88,6 +104,9 @@ impl Offload {
             Verdict::Waits(reason, other) => {
                 record.reason = reason;
                 nic.queue.wait_for(index, other);
+                if let Some(other) = self.mirror.record_mut(other) {
+                    other.entangled = true;
+                }
                 self.store(at, index);
             }
         }
@@ -96,7 +115,8 @@ impl Offload {
 
     /// It is not in this device's list and may be in the way of newer ones.
     fn store(&mut self, at: usize, index: usize) {
-        let Some(record) = self.mirror.record(index) else { return };
+        let Some(record) = self.mirror.record_mut(index) else { return };
+        record.entangled = true;
         let nic = &mut self.nics[at];
         if self.peers.may_come_through(&record.pattern, nic.id) {
             nic.overlaps.insert(index, record.sequence, record.pattern);
@@ -188,10 +208,10 @@ impl Offload {
             Some(_) => self.statistics.bounced += 1,
             None => self.stretches.insert(&record.buffer, index),
         }
-        if nic.overlaps.contains(index) {
+        if record.entangled {
             nic.overlaps.remove(index);
+            self.wake(at, index);
         }
-        self.wake(at, index);
     }
 
     /// Those that waited for this one are looked at again.

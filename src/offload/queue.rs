@@ -64,6 +64,12 @@ impl Queue {
         self.tail = Some(me);
     }
 
+    /// There are no candidates. (Entries of the heap may be stale; then the slower answer is right as well.)
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.is_none() && self.again.is_empty()
+    }
+
     /// The next candidate, oldest first. It stays until it is taken out, made to wait, or asked again.
     pub(crate) fn first(&mut self) -> Option<Candidate> {
         // What is looked at again is older than everything not yet looked at.

@@ -332,7 +332,7 @@ impl Target for Offload {
         length: u64,
     ) -> Result<Option<MessageNumber>, Fault> {
         let context = u64::from(receive.0);
-        let posting = self.engine.post(Receive {
+        let posting = self.engine.post(&Receive {
             pattern: *pattern,
             buffer: buffer_of(receive, length),
             context,

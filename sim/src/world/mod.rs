@@ -482,9 +482,9 @@ impl World {
                     false
                 }
                 End::Cancelled if progress.cancelling => true,
-                End::Failed { message, .. } if self.book.is_anything_lost() => {
-                    if self.book.decisions.get(message.app_ctx as usize) == Some(&Decision::Open) {
-                        self.handle_decided(message.app_ctx, receive)?;
+                End::Failed { app_ctx, .. } if self.book.is_anything_lost() => {
+                    if self.book.decisions.get(app_ctx as usize) == Some(&Decision::Open) {
+                        self.handle_decided(app_ctx, receive)?;
                     }
                     false
                 }

@@ -53,7 +53,7 @@ impl World {
 
     fn post(&mut self, receive: u32) -> Result<(), Wrong> {
         let it = self.scope.receives[receive as usize];
-        let posting = self.engine.post(Receive {
+        let posting = self.engine.post(&Receive {
             pattern: it.pattern,
             buffer: Buffer::new(address_of(receive), it.length),
             context: u64::from(receive),

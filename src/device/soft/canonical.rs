@@ -8,6 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use super::completion::CqeOperation;
 use super::device::{Output, PendingRead, ReadTarget, Serial, SoftDevice, TagMatching};
+use super::held::Fate;
 use super::memory::Memory;
 use super::peers::{Into, Peer};
 use super::request::ListOperation;
@@ -72,8 +73,15 @@ impl<M: Memory> SoftDevice<M> {
         for event in &self.pending {
             canonical_event(event, names, hasher);
         }
-        for held in self.held.iter() {
-            held.hash(hasher);
+        for (place, held) in self.held.iter() {
+            (place, held.source, held.counted, held.payload, held.telling, &held.message).hash(hasher);
+            match held.fate {
+                Fate::Undecided => 0_u8.hash(hasher),
+                Fate::Accepted { buffer, transfer } => {
+                    (1_u8, buffer, transfer.map(|id| id.index)).hash(hasher)
+                }
+                Fate::Discarded => 2_u8.hash(hasher),
+            }
         }
         (self.failure.is_some(), self.failure_told).hash(hasher);
     }

@@ -179,7 +179,7 @@ impl<M: Memory> Device for SoftDevice<M> {
                 Ok(true) => {}
                 Ok(false) => return Ok(taken),
                 Err(violation) => {
-                    let error = DeviceError::Contract(format!("the host, not the device: {violation}"));
+                    let error = host_fault(&violation);
                     self.fail(error.clone());
                     return Err(error);
                 }
@@ -204,12 +204,19 @@ impl<M: Memory> Device for SoftDevice<M> {
             let Some(event) = self.next_event() else { break };
             let answer = sink.handle_event(self.config.id, &event);
             told += 1;
-            if let Event::Arrived(arrival) = &event {
-                self.answer(arrival.message, answer);
+            if let Event::Arrived(arrival) = &event
+                && !self.answer(arrival.message, answer)
+            {
+                self.fail(host_fault(&format!("{answer:?} for {arrival:?}")));
             }
         }
         Ok(told)
     }
+}
+
+/// The contract was broken on this side of it.
+pub(crate) fn host_fault(text: &str) -> DeviceError {
+    DeviceError::Contract(format!("the host, not the device: {text}"))
 }
 
 /// What a soft device is.

@@ -10,14 +10,18 @@ use crate::seam::{Buffer, DataError};
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct HeldMessages {
     places: Vec<Option<Held>>,
+    /// No place before this one is free.
+    full_before: usize,
 }
 
 impl HeldMessages {
     pub(crate) fn insert(&mut self, held: Held) -> MessageToken {
-        let place = self.places.iter().position(Option::is_none).unwrap_or_else(|| {
+        let place = self.places.iter().skip(self.full_before).position(Option::is_none);
+        let place = place.map_or(self.places.len(), |free| self.full_before + free);
+        if place == self.places.len() {
             self.places.push(None);
-            self.places.len() - 1
-        });
+        }
+        self.full_before = place + 1;
         if let Some(slot) = self.places.get_mut(place) {
             *slot = Some(held);
         }
@@ -36,6 +40,7 @@ impl HeldMessages {
         if place.as_ref().is_some_and(|held| held.fate != Fate::Undecided && held.telling == Telling::Nothing)
         {
             *place = None;
+            self.full_before = self.full_before.min(usize::try_from(token.0).unwrap_or(usize::MAX));
         }
     }
 

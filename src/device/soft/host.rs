@@ -44,7 +44,8 @@ impl<M: Memory> SoftDevice<M> {
             }
             Command::Receive { buffers } => self.submit_receives(buffers),
             Command::Answer { message, answer } => {
-                if answer == Answer::Hold || !self.answer(message, answer) {
+                let says_when = !matches!(answer, Answer::Hold | Answer::Accept { transfer: None, .. });
+                if !says_when || !self.answer(message, answer) {
                     return Err(format!("{answer:?} for {message:?}, which does not wait for it"));
                 }
                 Ok(true)
@@ -159,6 +160,7 @@ impl<M: Memory> SoftDevice<M> {
         let source = held.source;
         match answer {
             Answer::Hold => return true,
+            Answer::Accept { transfer: None, .. } if held.payload != Payload::Here => return false,
             Answer::Accept { buffer, transfer } => {
                 held.fate = Fate::Accepted { buffer, transfer };
                 match held.payload {
@@ -354,6 +356,8 @@ impl<M: Memory> SoftDevice<M> {
     }
 
     fn keep_unexpected(&mut self, source: PeerId, message: SoftMessage, broken: bool) {
+        // Accepted before its path was lost, and told after.
+        let broken = broken || (message.remote().is_some() && self.peers.is_lost(source));
         let (payload, telling) = match message.remote() {
             _ if broken => (Payload::Lost(DataError::PathLost), Telling::Queued),
             Some(_) => (Payload::Remote, Telling::Nothing),

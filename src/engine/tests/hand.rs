@@ -48,7 +48,7 @@ impl Hand {
 
     pub(super) fn post(&mut self, pattern: Pattern, context: u64) -> Posting {
         let buffer = Buffer::new(context * 1000, 100);
-        self.engine.post(Receive { pattern, buffer, context, kind: Kind::Once })
+        self.engine.post(&Receive { pattern, buffer, context, kind: Kind::Once })
     }
 
     pub(super) fn queued(&mut self, pattern: Pattern, context: u64) -> ReceiveId {

@@ -291,12 +291,12 @@ fn short_receives_go_through_bounce_buffers_and_come_up_by_a_copy() {
         context,
         kind: Kind::Once,
     };
-    hand.engine.post(short(1));
+    hand.engine.post(&short(1));
     assert!(hand.adds().is_empty(), "without bounce buffers it stays in software");
     assert!(!hand.engine.add_bounce_buffer(NIC, Buffer::new(1 << 30, 63)), "too short itself");
     assert!(hand.engine.add_bounce_buffer(NIC, Buffer::new(1 << 30, 64)));
-    hand.engine.post(short(2));
-    hand.engine.post(short(3));
+    hand.engine.post(&short(2));
+    hand.engine.post(&short(3));
     let commands = hand.commands(NIC);
     let [Command::Add { handle, buffer, .. }] = commands[..] else { panic!("{commands:?}") };
     assert_eq!(buffer, Buffer::new(1 << 30, 64));
@@ -319,7 +319,7 @@ fn one_buffer_in_several_receives_is_in_the_nic_once_at_a_time() {
     let same =
         |context| Receive { pattern: any(5), buffer: Buffer::new(1000, 100), context, kind: Kind::Once };
     for context in 1..=3 {
-        hand.engine.post(same(context));
+        hand.engine.post(&same(context));
     }
     for context in 1..=3 {
         let adds = hand.adds();
@@ -348,7 +348,7 @@ fn every_ineligible_receive_has_its_reason() {
         (any(1), Buffer::new(0, 10), once, Reason::NoBounceBuffer),
     ] {
         let mut hand = Hand::new();
-        let posting = hand.engine.post(Receive { pattern, buffer, context: 1, kind });
+        let posting = hand.engine.post(&Receive { pattern, buffer, context: 1, kind });
         let crate::engine::Posting::Queued(id) = posting else { panic!("matched") };
         assert!(hand.adds().is_empty(), "{reason:?}");
         hand.cancel(id);

@@ -43,7 +43,7 @@ fn an_unexpected_message_is_held_until_a_receive_takes_it() {
 fn a_short_buffer_cuts_the_message_and_takes_the_match() {
     let mut hand = software();
     let receive = Receive { pattern: any(1), buffer: Buffer::new(64, 4), context: 9, kind: Kind::Once };
-    hand.engine.post(receive);
+    hand.engine.post(&receive);
     hand.message(1, 0);
     let completion = hand.completions()[0];
     let End::Received(message) = completion.end else { panic!("{completion:?}") };
@@ -61,7 +61,7 @@ fn a_multi_receive_buffer_stays_at_its_place_until_used_up() {
         context: 1,
         kind: Kind::Multi { least: 6 },
     };
-    let posting = hand.engine.post(multi);
+    let posting = hand.engine.post(&multi);
     hand.queued(any(5), 2);
     assert!(matches!(posting, Posting::Queued(_)), "it took the waiting message and stays");
     for piece in 1..3 {
@@ -85,7 +85,7 @@ fn a_cancelled_multi_receive_ends_behind_its_data() {
     hand.message(5, 0);
     let multi =
         Receive { pattern: any(5), buffer: Buffer::new(0, 1000), context: 1, kind: Kind::Multi { least: 1 } };
-    let Posting::Queued(id) = hand.engine.post(multi) else { panic!("used up") };
+    let Posting::Queued(id) = hand.engine.post(&multi) else { panic!("used up") };
     assert_eq!(hand.cancel(id), CancelOutcome::Cancelled);
     assert_eq!(hand.completions().len(), 0);
     hand.place(DEVICE);

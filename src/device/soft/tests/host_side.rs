@@ -10,8 +10,17 @@ fn generic() -> SoftDevice<Arena> {
     ready(SoftConfig { step_mode: true, ..SoftConfig::generic() })
 }
 
-fn message_data(message: MessageToken, length: u64, error: Option<DataError>) -> Event {
-    Event::Data(Data { target: DataTarget::Message(message), length, immediate: None, error })
+fn accept(place: u32, name: u32) -> Answer {
+    Answer::Accept { buffer: buffer(place), transfer: Some(transfer(name)) }
+}
+
+fn transfer_data(name: u32, length: u64, error: Option<DataError>) -> Event {
+    Event::Data(Data { target: DataTarget::Transfer(transfer(name)), length, immediate: None, error })
+}
+
+fn lost(message: MessageToken, length: u64) -> Event {
+    let (target, error) = (DataTarget::Message(message), Some(DataError::PathLost));
+    Event::Data(Data { target, length, immediate: None, error })
 }
 
 fn bytes(device: &SoftDevice<Arena>, buffer: Buffer) -> &[u8] {
@@ -19,12 +28,12 @@ fn bytes(device: &SoftDevice<Arena>, buffer: Buffer) -> &[u8] {
 }
 
 #[test]
-fn an_accepted_message_in_hand_is_placed_at_once_and_no_data_follows() {
+fn a_message_in_hand_accepted_on_the_spot_is_placed_at_once_and_no_data_follows() {
     for mut device in [stepped(4), generic()] {
         send(&mut device, ALICE, SoftMessage::with_payload(Tag(1), &[7; 20]));
         device.run();
         let place = Buffer { length: 10, ..buffer(1) };
-        let events = poll_answering(&mut device, &[Answer::Accept(place)]);
+        let events = poll_answering(&mut device, &[Answer::Accept { buffer: place, transfer: None }]);
         assert!(arrivals(&events)[0].in_hand);
         assert_eq!(events.len(), 1);
         assert_eq!(bytes(&device, buffer(1))[..11], [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 0], "no byte too many");
@@ -35,16 +44,16 @@ fn an_accepted_message_in_hand_is_placed_at_once_and_no_data_follows() {
 }
 
 #[test]
-fn a_held_message_is_placed_by_a_later_answer() {
+fn a_held_message_is_placed_by_a_later_answer_and_its_data_told() {
     for mut device in [stepped(4), generic()] {
         send(&mut device, ALICE, SoftMessage::with_payload(Tag(1), &[7; 20]));
         send(&mut device, ALICE, SoftMessage::with_payload(Tag(2), &[8; 20]));
         device.run();
         let held = arrivals(&poll(&mut device));
-        let answer = Answer::Accept(buffer(0));
-        submit(&mut device, Command::Answer { message: held[1].message, answer });
+        submit(&mut device, Command::Answer { message: held[1].message, answer: accept(0, 5) });
         assert_eq!(bytes(&device, buffer(0))[0], 8);
         submit(&mut device, Command::Answer { message: held[0].message, answer: Answer::Discard });
+        assert_eq!(poll(&mut device), [transfer_data(5, 20, None)]);
         assert_eq!(device.messages_held(), 0);
     }
 }
@@ -56,24 +65,52 @@ fn an_accepted_rendezvous_is_read_and_a_discarded_one_finished() {
             send(&mut device, ALICE, SoftMessage { app_ctx: 10 + tag, ..rendezvous(u64::from(tag), 40) });
         }
         device.run();
-        let answers = [Answer::Accept(buffer(0)), Answer::Discard, Answer::Hold];
+        let answers = [accept(0, 5), Answer::Discard, Answer::Hold];
         let arrived = arrivals(&poll_answering(&mut device, &answers));
         assert!(arrived.iter().all(|it| !it.in_hand && it.header.remote == Some(remote(40))));
         assert_eq!(poll(&mut device), []);
         assert_eq!(device.steps(), [Step::Read(0)]);
         device.run();
-        assert_eq!(poll(&mut device), [message_data(arrived[0].message, 40, None)]);
+        assert_eq!(poll(&mut device), [transfer_data(5, 40, None)]);
         let fins: Vec<_> = device
             .take_observations()
             .into_iter()
             .filter(|observation| matches!(observation, Observation::Fin { .. }))
             .collect();
         assert_eq!(fins, [12, 11].map(|app_ctx| Observation::Fin { peer: ALICE, app_ctx }));
+        // The third is held, and will not be had.
         device.fail_path(ALICE);
-        let answer = Answer::Accept(buffer(1));
-        submit(&mut device, Command::Answer { message: arrived[2].message, answer });
-        let lost = message_data(arrived[2].message, 40, Some(DataError::PathLost));
-        assert_eq!(poll(&mut device), [Event::PathLost { peer: ALICE }, lost]);
+        assert_eq!(poll(&mut device), [lost(arrived[2].message, 40), Event::PathLost { peer: ALICE }]);
+        assert_eq!(device.messages_held(), 0);
+    }
+}
+
+#[test]
+fn a_rendezvous_accepted_while_its_loss_is_still_to_be_told_answers_with_an_error() {
+    for mut device in [stepped(4), generic()] {
+        send(&mut device, ALICE, rendezvous(1, 40));
+        device.run();
+        let message = arrivals(&poll(&mut device))[0].message;
+        device.fail_path(ALICE);
+        submit(&mut device, Command::Answer { message, answer: accept(0, 5) });
+        let error = Some(DataError::PathLost);
+        assert_eq!(poll(&mut device), [transfer_data(5, 40, error), Event::PathLost { peer: ALICE }]);
+        assert_eq!(device.messages_held(), 0);
+    }
+}
+
+#[test]
+fn a_rendezvous_told_after_its_path_was_lost_is_lost_at_once() {
+    for mut device in [stepped(4), generic()] {
+        send(&mut device, ALICE, rendezvous(1, 40));
+        device.run();
+        device.fail_path(ALICE);
+        let events = poll(&mut device);
+        let [Event::Arrived(arrival), told, Event::PathLost { peer: ALICE }] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert!(!arrival.in_hand);
+        assert_eq!(*told, lost(arrival.message, 40));
         assert_eq!(device.messages_held(), 0);
     }
 }
@@ -89,23 +126,20 @@ fn a_device_without_a_list_tells_the_header_first_and_the_data_later() {
         (device, arrival.message)
     };
     // Accepted before the data.
-    let (mut device, message) = coming(&[Answer::Accept(buffer(0))]);
+    let (mut device, _) = coming(&[accept(0, 5)]);
     assert_eq!(bytes(&device, buffer(0))[0], 0);
     device.step(Step::Packet(ALICE));
     assert_eq!(bytes(&device, buffer(0))[0], 7);
-    assert_eq!(poll(&mut device), [message_data(message, 20, None)]);
+    assert_eq!(poll(&mut device), [transfer_data(5, 20, None)]);
     assert_eq!(device.messages_held(), 0);
-    // Accepted between the data and its telling, and after it.
-    for told_first in [false, true] {
-        let (mut device, message) = coming(&[]);
-        device.step(Step::Packet(ALICE));
-        let mut events = if told_first { poll(&mut device) } else { Vec::new() };
-        submit(&mut device, Command::Answer { message, answer: Answer::Accept(buffer(0)) });
-        assert_eq!(bytes(&device, buffer(0))[0], 7);
-        events.extend(poll(&mut device));
-        assert_eq!(events, [message_data(message, 20, None)]);
-        assert_eq!(device.messages_held(), 0);
-    }
+    // Accepted after the data.
+    let (mut device, message) = coming(&[]);
+    device.step(Step::Packet(ALICE));
+    assert_eq!(poll(&mut device), []);
+    submit(&mut device, Command::Answer { message, answer: accept(0, 5) });
+    assert_eq!(bytes(&device, buffer(0))[0], 7);
+    assert_eq!(poll(&mut device), [transfer_data(5, 20, None)]);
+    assert_eq!(device.messages_held(), 0);
     // Discarded before and after the data.
     for data_first in [false, true] {
         let (mut device, message) = coming(&[]);
@@ -118,12 +152,30 @@ fn a_device_without_a_list_tells_the_header_first_and_the_data_later() {
         assert_eq!(device.messages_held(), 0);
     }
     // Cut off.
-    for answers in [&[][..], &[Answer::Accept(buffer(0))]] {
-        let (mut device, message) = coming(answers);
+    for accepted in [false, true] {
+        let answer = if accepted { accept(0, 5) } else { Answer::Hold };
+        let (mut device, message) = coming(&[answer]);
         device.fail_path(ALICE);
-        let lost = message_data(message, 20, Some(DataError::PathLost));
-        assert_eq!(poll(&mut device), [lost, Event::PathLost { peer: ALICE }]);
+        let told = if accepted { transfer_data(5, 20, Some(DataError::PathLost)) } else { lost(message, 20) };
+        assert_eq!(poll(&mut device), [told, Event::PathLost { peer: ALICE }]);
+        assert_eq!(device.messages_held(), 0);
     }
+}
+
+#[test]
+fn an_accept_without_a_name_is_only_for_what_is_in_hand_and_on_the_spot() {
+    let nameless = Answer::Accept { buffer: buffer(0), transfer: None };
+    let mut device = stepped(4);
+    send(&mut device, ALICE, eager(1));
+    device.run();
+    let message = arrivals(&poll(&mut device))[0].message;
+    assert!(device.submit(&[Command::Answer { message, answer: nameless }]).is_err());
+
+    let mut device = stepped(4);
+    send(&mut device, ALICE, rendezvous(1, 40));
+    device.run();
+    let events = poll_answering(&mut device, &[nameless]);
+    assert!(matches!(events[..], [Event::Arrived(_), Event::DeviceFailed(DeviceError::Contract(_))]));
 }
 
 #[test]

@@ -76,6 +76,7 @@ fn switches() -> impl Strategy<Value = Switches> {
 struct Host {
     device: SoftDevice<Arena>,
     next: u32,
+    transfers: u32,
     /// Handles given and not released.
     live: Vec<u32>,
     /// Handles of unsignalled DELs: after one, whatever comes may be wrong.
@@ -132,12 +133,20 @@ impl Host {
                 let _ = self.device.submit(&[Command::Receive { buffers: room.min(3) }]);
             }
             Action::Answer { which, discard } if !self.messages.is_empty() => {
-                let message = self.messages.swap_remove(which % self.messages.len());
-                let answer = if discard { Answer::Discard } else { Answer::Accept(buffer(0)) };
-                if discard {
-                    self.data_owed.retain(|target| *target != DataTarget::Message(message));
+                let place = which % self.messages.len();
+                let name = transfer(self.transfers);
+                let answer = if discard {
+                    Answer::Discard
+                } else {
+                    Answer::Accept { buffer: buffer(0), transfer: Some(name) }
+                };
+                let message = self.messages[place];
+                // Refused only by a device that has failed and has not said so yet.
+                if self.device.submit(&[Command::Answer { message, answer }]).is_ok() {
+                    self.messages.swap_remove(place);
+                    self.transfers += 1;
+                    self.data_owed.extend((!discard).then_some(DataTarget::Transfer(name)));
                 }
-                let _ = self.device.submit(&[Command::Answer { message, answer }]);
             }
             Action::Step { which } => {
                 let steps = self.device.steps();
@@ -181,8 +190,12 @@ impl Host {
             }
             Event::Data(data) => {
                 let owed = self.data_owed.iter().position(|target| *target == data.target);
-                if let DataTarget::Entry(_) = data.target {
-                    let silent = self.device.config().switches.half_received == HalfReceived::Silent;
+                let silent = self.device.config().switches.half_received == HalfReceived::Silent;
+                if let DataTarget::Message(message) = data.target {
+                    let held = self.messages.iter().position(|it| *it == message);
+                    assert!(data.error.is_some() && held.is_some(), "{data:?}");
+                    held.map(|place| self.messages.swap_remove(place));
+                } else {
                     assert!(self.careless || silent || owed.is_some(), "{data:?}");
                 }
                 owed.map(|place| self.data_owed.swap_remove(place));
@@ -237,8 +250,8 @@ impl Host {
         }
         let silent = self.device.config().switches.half_received == HalfReceived::Silent;
         if self.failed.is_none() && !self.careless && !silent {
-            let entry = |target: &&DataTarget| matches!(target, DataTarget::Entry(_));
-            assert_eq!(self.data_owed.iter().find(entry), None);
+            assert_eq!(self.data_owed, []);
+            assert_eq!(self.device.messages_held(), self.messages.len());
             assert_eq!(self.live.len(), self.device.list().map_or(0, |list| list.entries().len()));
         }
         let device = self.device;
@@ -266,6 +279,7 @@ proptest! {
         let mut host = Host {
             device,
             next: 0,
+            transfers: 0,
             live: Vec::new(),
             careless: false,
             messages: Vec::new(),
@@ -285,6 +299,7 @@ proptest! {
         let mut host = Host {
             device,
             next: 0,
+            transfers: 0,
             live: Vec::new(),
             careless: false,
             messages: Vec::new(),

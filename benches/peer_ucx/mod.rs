@@ -1,0 +1,300 @@
+//! UCX as a peer: the same loops through `ucp_tag_*` to a worker's own endpoint (`TLS=self`), where a send
+//! is matched, copied (8 bytes) and completed before it returns.
+//!
+//! A receive's completion is read in its callback, which notes the request; requests are given back when
+//! the loop settles. Nothing asks for more than that: no status, no length, the cheapest way there is.
+//! Sources travel in the tag, as Open MPI's UCX component does.
+//!
+//! The only unsafe code of the benches but the counting allocator. Not here: loops and clocks.
+
+mod ffi;
+mod library;
+
+use std::ffi::{CStr, CString, c_void};
+use std::ptr;
+
+use crate::common::subject::Subject;
+use library::Library;
+use tagmatch::ids::Source;
+use tagmatch::matching::{Envelope, Pattern};
+
+/// One UCX context, worker and endpoint to itself.
+pub(crate) struct Ucx {
+    library: Library,
+    context: ffi::Handle,
+    worker: ffi::Handle,
+    endpoint: ffi::Handle,
+    /// Boxed, since requests and callbacks point into it.
+    shared: Box<Shared>,
+    send: ffi::RequestParam,
+    receive: ffi::RequestParam,
+}
+
+/// What UCX is given pointers to.
+struct Shared {
+    /// Requests whose callback has run, to be given back.
+    completed: Vec<*mut c_void>,
+    cancelled: usize,
+    source: [u8; MESSAGE_BYTES],
+    target: [u8; MESSAGE_BYTES],
+}
+
+impl std::fmt::Debug for Ucx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ucx").finish_non_exhaustive()
+    }
+}
+
+impl Ucx {
+    /// Opens the library and an endpoint to itself, or says why that cannot be.
+    pub(crate) fn open() -> Result<Self, String> {
+        let library = Library::open()?;
+        let context = create_context(&library)?;
+        let worker = create_worker(&library, context)?;
+        let endpoint = create_endpoint(&library, worker)?;
+        let mut shared = Box::new(Shared {
+            completed: Vec::with_capacity(1 << 16),
+            cancelled: 0,
+            source: [0x5a; MESSAGE_BYTES],
+            target: [0; MESSAGE_BYTES],
+        });
+        let receive = ffi::RequestParam {
+            op_attr_mask: ffi::OP_CALLBACK | ffi::OP_USER_DATA | ffi::OP_DATATYPE | ffi::OP_MEMORY_TYPE,
+            callback: Some(received),
+            user_data: ptr::from_mut(shared.as_mut()).cast(),
+            ..no_param()
+        };
+        let send = ffi::RequestParam { op_attr_mask: ffi::OP_DATATYPE | ffi::OP_MEMORY_TYPE, ..no_param() };
+        Ok(Self { library, context, worker, endpoint, shared, send, receive })
+    }
+
+    /// As the library names itself.
+    pub(crate) fn version() -> Result<String, String> {
+        let library = Library::open()?;
+        // SAFETY: no argument.
+        let text = unsafe { (library.version_string)() };
+        // SAFETY: a static nul-terminated string (ucp.h, `ucp_get_version_string`).
+        let text = unsafe { CStr::from_ptr(text) };
+        Ok(text.to_string_lossy().into_owned())
+    }
+
+    fn progress(&self) {
+        // SAFETY: a live worker, used by this thread alone.
+        while unsafe { (self.library.progress)(self.worker) } != 0 {}
+    }
+}
+
+impl Subject for Ucx {
+    /// Tag and mask.
+    type Pattern = (u64, u64);
+    type Envelope = u64;
+    type Receive = *mut c_void;
+
+    fn name(&self) -> &'static str {
+        "ucx"
+    }
+
+    fn prepare_pattern(pattern: &Pattern) -> (u64, u64) {
+        debug_assert_eq!(
+            pattern.source,
+            Source::Any,
+            "sources belong into the tag: Script::with_sources_in_tags"
+        );
+        (pattern.tag.0, pattern.ignore.mask())
+    }
+
+    fn prepare_envelope(envelope: &Envelope) -> u64 {
+        envelope.tag.0
+    }
+
+    fn post(&mut self, &(tag, mask): &(u64, u64)) -> Option<*mut c_void> {
+        let target = self.shared.target.as_mut_ptr().cast();
+        // SAFETY: a live worker, a buffer of that length which outlives the request, and parameters whose
+        // mask names only fields that are set. Every receive may write the buffer: nobody reads it.
+        let request = unsafe {
+            (self.library.tag_receive)(self.worker, target, MESSAGE_BYTES, tag, mask, &self.receive)
+        };
+        assert!((request as usize) < ffi::ERROR_POINTER_MIN, "ucp_tag_recv_nbx failed");
+        (!request.is_null()).then_some(request)
+    }
+
+    fn arrive(&mut self, &tag: &u64) -> bool {
+        let before = self.shared.completed.len();
+        let source = self.shared.source.as_ptr().cast();
+        // SAFETY: a live endpoint and a buffer of that length which outlives the send, as it ends here.
+        let request =
+            unsafe { (self.library.tag_send)(self.endpoint, source, MESSAGE_BYTES, tag, &self.send) };
+        assert!(request.is_null(), "a send of 8 bytes to itself did not end at once");
+        self.shared.completed.len() > before
+    }
+
+    fn probe(&mut self, &(tag, mask): &(u64, u64)) -> bool {
+        let mut info = ffi::ReceiveInfo::default();
+        // SAFETY: a live worker and room for the answer; 0 leaves the message where it is.
+        !unsafe { (self.library.tag_probe)(self.worker, tag, mask, 0, &mut info) }.is_null()
+    }
+
+    fn claim(&mut self, &(tag, mask): &(u64, u64)) -> bool {
+        let mut info = ffi::ReceiveInfo::default();
+        // SAFETY: a live worker and room for the answer; 1 takes the message, which is received below.
+        let message = unsafe { (self.library.tag_probe)(self.worker, tag, mask, 1, &mut info) };
+        if message.is_null() {
+            return false;
+        }
+        let target = self.shared.target.as_mut_ptr().cast();
+        // SAFETY: the message just taken, a buffer as long as every message, parameters as for a receive.
+        let request = unsafe {
+            (self.library.tag_message_receive)(self.worker, target, MESSAGE_BYTES, message, &self.receive)
+        };
+        assert!((request as usize) < ffi::ERROR_POINTER_MIN, "ucp_tag_msg_recv_nbx failed");
+        true
+    }
+
+    fn cancel(&mut self, request: *mut c_void) -> bool {
+        let before = self.shared.cancelled;
+        // SAFETY: the workloads cancel only what is still posted, so the request is live.
+        unsafe { (self.library.request_cancel)(self.worker, request) };
+        self.shared.cancelled > before
+    }
+
+    fn settle(&mut self) {
+        for request in self.shared.completed.drain(..) {
+            // SAFETY: completed, noted once by its callback, and not given back before.
+            unsafe { (self.library.request_free)(request) };
+        }
+    }
+}
+
+impl Drop for Ucx {
+    fn drop(&mut self) {
+        self.settle();
+        let close = ffi::RequestParam { op_attr_mask: ffi::OP_FLAGS, flags: ffi::CLOSE_FORCE, ..no_param() };
+        // SAFETY: a live endpoint, not used again.
+        let request = unsafe { (self.library.endpoint_close)(self.endpoint, &close) };
+        self.progress();
+        if !request.is_null() && (request as usize) < ffi::ERROR_POINTER_MIN {
+            // SAFETY: the request of the close above; freeing it early is allowed (ucp.h, `ucp_request_free`).
+            unsafe { (self.library.request_free)(request) };
+        }
+        // SAFETY: a live worker without endpoints, not used again.
+        unsafe { (self.library.worker_destroy)(self.worker) };
+        // SAFETY: a live context without workers, not used again.
+        unsafe { (self.library.cleanup)(self.context) };
+    }
+}
+
+/// Notes a request that is done. UCX calls it within a send, a cancel or a progress call of this thread.
+extern "C" fn received(
+    request: *mut c_void,
+    status: ffi::Status,
+    _: *const ffi::ReceiveInfo,
+    shared: *mut c_void,
+) {
+    let shared: *mut Shared = shared.cast();
+    // SAFETY: the box that `Ucx` keeps for as long as requests live; the caller above holds no reference
+    // into it while UCX runs.
+    let shared = unsafe { &mut *shared };
+    shared.completed.push(request);
+    shared.cancelled += usize::from(status == ffi::CANCELLED);
+}
+
+fn create_context(library: &Library) -> Result<ffi::Handle, String> {
+    let mut config = ptr::null_mut();
+    // SAFETY: no prefix, no file, room for the answer.
+    check("ucp_config_read", unsafe { (library.config_read)(ptr::null(), ptr::null(), &mut config) })?;
+    for (name, value) in [("TLS", "self"), ("WARN_UNUSED_ENV_VARS", "n")] {
+        let name = CString::new(name).map_err(|error| error.to_string())?;
+        let value = CString::new(value).map_err(|error| error.to_string())?;
+        // SAFETY: a live configuration and two nul-terminated strings, which are copied.
+        let status = unsafe { (library.config_modify)(config, name.as_ptr(), value.as_ptr()) };
+        if name.as_bytes() == b"TLS" {
+            check("ucp_config_modify", status)?;
+        }
+    }
+    let params = ffi::ContextParams {
+        field_mask: ffi::CONTEXT_FEATURES,
+        features: ffi::FEATURE_TAG,
+        request_size: 0,
+        request_init: ptr::null(),
+        request_cleanup: ptr::null(),
+        tag_sender_mask: 0,
+        mt_workers_shared: 0,
+        estimated_num_eps: 0,
+        estimated_num_ppn: 0,
+        name: ptr::null(),
+    };
+    let mut context = ptr::null_mut();
+    // SAFETY: parameters whose mask names only fields that are set, a live configuration, room for the answer.
+    let status =
+        unsafe { (library.init_version)(ffi::API_MAJOR, ffi::API_MINOR, &params, config, &mut context) };
+    // SAFETY: the configuration read above, not used again.
+    unsafe { (library.config_release)(config) };
+    check("ucp_init", status)?;
+    Ok(context)
+}
+
+fn create_worker(library: &Library, context: ffi::Handle) -> Result<ffi::Handle, String> {
+    let params = ffi::WorkerParams {
+        field_mask: ffi::WORKER_THREAD_MODE,
+        thread_mode: ffi::THREAD_MODE_SINGLE,
+        cpu_mask: [0; 16],
+        events: 0,
+        user_data: ptr::null_mut(),
+        event_fd: 0,
+        flags: 0,
+        name: ptr::null(),
+        am_alignment: 0,
+        client_id: 0,
+    };
+    let mut worker = ptr::null_mut();
+    // SAFETY: a live context, parameters whose mask names only fields that are set, room for the answer.
+    check("ucp_worker_create", unsafe { (library.worker_create)(context, &params, &mut worker) })?;
+    Ok(worker)
+}
+
+fn create_endpoint(library: &Library, worker: ffi::Handle) -> Result<ffi::Handle, String> {
+    let (mut address, mut length) = (ptr::null_mut(), 0);
+    // SAFETY: a live worker, room for the answers.
+    check("ucp_worker_get_address", unsafe { (library.worker_address)(worker, &mut address, &mut length) })?;
+    let params = ffi::EndpointParams {
+        field_mask: ffi::ENDPOINT_REMOTE_ADDRESS,
+        address,
+        err_mode: 0,
+        err_handler: [ptr::null(); 2],
+        user_data: ptr::null_mut(),
+        flags: 0,
+        sockaddr: [ptr::null(); 2],
+        conn_request: ptr::null_mut(),
+        name: ptr::null(),
+        local_sockaddr: [ptr::null(); 2],
+    };
+    let mut endpoint = ptr::null_mut();
+    // SAFETY: a live worker, its own address, room for the answer.
+    let status = unsafe { (library.endpoint_create)(worker, &params, &mut endpoint) };
+    // SAFETY: the address obtained above, not used again.
+    unsafe { (library.release_address)(worker, address) };
+    check("ucp_ep_create", status)?;
+    Ok(endpoint)
+}
+
+fn check(call: &str, status: ffi::Status) -> Result<(), String> {
+    if status < 0 { Err(format!("{call}: status {status}")) } else { Ok(()) }
+}
+
+const fn no_param() -> ffi::RequestParam {
+    ffi::RequestParam {
+        op_attr_mask: 0,
+        flags: 0,
+        request: ptr::null_mut(),
+        callback: None,
+        datatype: ffi::DATATYPE_BYTES,
+        user_data: ptr::null_mut(),
+        reply_buffer: ptr::null_mut(),
+        memory_type: 0,
+        receive_info: ptr::null_mut(),
+        memory: ptr::null_mut(),
+    }
+}
+
+/// As in the measurements that the budgets come from.
+const MESSAGE_BYTES: usize = 8;

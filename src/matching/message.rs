@@ -1,0 +1,118 @@
+//! One unexpected message, and where its links are kept.
+//!
+//! Not here: the list.
+
+use super::chunks::Chunks;
+use super::class::{Groups, Key, SourceKind, Wanted};
+use super::fifo::{Link, Links};
+use super::hash::low;
+use super::pattern::Envelope;
+use super::store::{Entry, NO_SLOT, Store};
+use crate::ids::{MessageId, PeerId, Tag};
+
+/// One message.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Message<M> {
+    pub(super) tag: u64,
+    pub(super) source: u32,
+    /// [`INDEXED`], or else [`DENSE`], also while its slot is free.
+    pub(super) home: u32,
+    pub(super) sequence: u64,
+    pub(super) links: [Link; LINKS_WITHIN],
+    pub(super) value: M,
+}
+
+impl<M: Copy> Message<M> {
+    #[inline]
+    pub(super) fn id(&self, slot: u32) -> MessageId {
+        MessageId { index: slot, generation: low(self.sequence) }
+    }
+
+    pub(super) fn new(message: &Envelope, value: M) -> Self {
+        let links = [Link::free(NO_SLOT); LINKS_WITHIN];
+        Self { tag: message.tag.0, source: message.source.0, home: DENSE, sequence: 0, links, value }
+    }
+
+    /// Whether it is what is wanted, if that is not a group's.
+    #[inline(always)]
+    pub(super) const fn fits(&self, wanted: &Wanted) -> bool {
+        wanted.fits(self.tag, self.source)
+    }
+
+    #[inline]
+    pub(super) fn fits_group(&self, wanted: &Wanted, groups: &Groups) -> bool {
+        self.fits(wanted) && (!wanted.is_group || groups.contains(wanted.source, self.source))
+    }
+
+    #[inline]
+    pub(super) fn envelope(&self) -> Envelope {
+        Envelope { tag: Tag(self.tag), source: PeerId(self.source) }
+    }
+
+    #[inline]
+    pub(super) fn taken(&self, slot: u32) -> (MessageId, Envelope, M) {
+        (self.id(slot), self.envelope(), self.value)
+    }
+
+    /// Whether it has that key in the class of this mask and kind of source.
+    #[inline]
+    pub(super) fn has_key(&self, mask: u64, kind: SourceKind, key: Key, groups: &Groups) -> bool {
+        self.tag & mask == key.tag
+            && match kind {
+                SourceKind::Any => true,
+                SourceKind::Peer => u64::from(self.source) == key.source,
+                SourceKind::Group => groups.key(self.source) == key.source,
+            }
+    }
+}
+
+impl<M: Copy> Entry for Message<M> {
+    #[inline]
+    fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    #[inline]
+    fn retire(&mut self) {
+        self.sequence = 0;
+    }
+
+    #[inline]
+    fn release(&mut self, next: u32) {
+        (self.sequence, self.home) = (0, DENSE);
+        self.links[0] = Link::free(next);
+    }
+
+    #[inline]
+    fn next_free(&self) -> u32 {
+        self.links[0].next()
+    }
+}
+
+/// The links of one class of messages.
+pub(super) struct ClassLinks<'a, M> {
+    pub(super) store: &'a mut Store<Message<M>>,
+    pub(super) links: &'a mut [Chunks<Link, LINKS>],
+    pub(super) class: usize,
+}
+
+impl<M: Copy> Links for ClassLinks<'_, M> {
+    #[inline]
+    fn link(&mut self, slot: u32) -> &mut Link {
+        if self.class < LINKS_WITHIN {
+            &mut self.store.at_mut(slot).links[self.class]
+        } else {
+            let links = &mut self.links[self.class - LINKS_WITHIN];
+            links.reach(slot as usize, Link::free(NO_SLOT));
+            links.at_mut(slot as usize)
+        }
+    }
+}
+
+/// Classes whose links are in the message: with an 8-byte value a message fills one cache line.
+pub(super) const LINKS_WITHIN: usize = 4;
+/// Links of a chunk: 4 KiB.
+pub(super) const LINKS: usize = 512;
+pub(super) const DENSE: u32 = 0;
+pub(super) const INDEXED: u32 = 1;

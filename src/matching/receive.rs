@@ -1,0 +1,136 @@
+//! One posted receive.
+//!
+//! Not here: the list.
+
+use super::Stay;
+use super::class::{CLASSES, Groups, Key, Wanted};
+use super::fifo::{Link, Links};
+use super::hash::low;
+use super::pattern::{Envelope, Pattern};
+use super::store::{Entry, NO_SLOT, Store};
+use crate::ids::ReceiveId;
+
+/// One posted receive.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(super) struct Receive<R> {
+    pub(super) tag: u64,
+    pub(super) mask: u64,
+    pub(super) source_mask: u32,
+    pub(super) source: u32,
+    pub(super) sequence: u64,
+    /// [`GROUP`], [`STAYS`], and from bit 8 on one more than its class, or [`DENSE`] or [`UNCLASSED`].
+    pub(super) state: u32,
+    /// Of its key, if it is in a class.
+    pub(super) fragment: u32,
+    pub(super) link: Link,
+    pub(super) value: R,
+}
+
+impl<R: Copy> Receive<R> {
+    #[inline]
+    pub(super) fn id(&self, slot: u32) -> ReceiveId {
+        ReceiveId { index: slot, generation: low(self.sequence) }
+    }
+
+    /// The caller's value.
+    #[inline(always)]
+    pub(super) const fn value(&self) -> R {
+        self.value
+    }
+
+    /// Whether it wants no group and leaves with its first match.
+    #[inline(always)]
+    pub(super) const fn is_plain(&self) -> bool {
+        self.state & (GROUP | STAYS) == 0
+    }
+
+    pub(super) fn new(wanted: Wanted, stay: Stay, value: R) -> Self {
+        let link = Link::free(NO_SLOT);
+        let (tag, mask, source, source_mask, state, fragment, sequence) = (0, 0, 0, 0, 0, 0, 0);
+        let mut new = Self { tag, mask, source_mask, source, sequence, state, fragment, link, value };
+        new.write(wanted, stay, value, sequence);
+        new
+    }
+
+    /// Write all that a dense receive needs. Budget: 10 instructions.
+    #[inline(always)]
+    pub(super) fn write(&mut self, wanted: Wanted, stay: Stay, value: R, sequence: u64) {
+        let Wanted { tag, mask, source_mask, source, is_group } = wanted;
+        (self.tag, self.mask, self.source_mask, self.source) = (tag, mask, source_mask, source);
+        let stays = if stay == Stay::Posted { STAYS } else { 0 };
+        self.state = (u32::from(is_group) * GROUP) | stays;
+        (self.sequence, self.value) = (sequence, value);
+    }
+
+    #[inline]
+    pub(super) const fn home(&self) -> usize {
+        (self.state >> 8) as usize
+    }
+
+    #[inline]
+    pub(super) fn set_home(&mut self, home: usize) {
+        self.state = (self.state & 0xff) | (low(home as u64) << 8);
+    }
+
+    #[inline]
+    pub(super) const fn wanted(&self) -> Wanted {
+        let Self { tag, mask, source_mask, source, .. } = *self;
+        Wanted { tag, mask, source_mask, source, is_group: self.state & GROUP != 0 }
+    }
+
+    pub(super) fn pattern(&self) -> Pattern {
+        self.wanted().pattern()
+    }
+
+    #[inline(always)]
+    pub(super) fn fits(&self, message: &Envelope, groups: &Groups) -> bool {
+        self.wanted().fits(message.tag.0, message.source.0)
+            && (self.state & GROUP == 0 || groups.contains(self.source, message.source.0))
+    }
+
+    /// Whether it has that key, being in the class with this mask.
+    #[inline]
+    pub(super) fn has_key(&self, mask: u64, key: Key) -> bool {
+        let source = u64::from(self.source) + u64::from(self.state & GROUP);
+        self.tag & mask == key.tag && source == key.source
+    }
+}
+
+impl<R: Copy> Entry for Receive<R> {
+    #[inline]
+    fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    #[inline]
+    fn retire(&mut self) {
+        self.sequence = 0;
+    }
+
+    #[inline]
+    fn release(&mut self, next: u32) {
+        self.sequence = 0;
+        self.link = Link::free(next);
+    }
+
+    #[inline]
+    fn next_free(&self) -> u32 {
+        self.link.next()
+    }
+}
+
+impl<R: Copy> Links for Store<Receive<R>> {
+    #[inline]
+    fn link(&mut self, slot: u32) -> &mut Link {
+        &mut self.at_mut(slot).link
+    }
+}
+
+/// The source is a group. Is one, so that it turns a group's number into its key.
+pub(super) const GROUP: u32 = 1;
+/// The receive stays posted when it is matched.
+pub(super) const STAYS: u32 = 2;
+/// The home of a dense receive: zero once shifted.
+pub(super) const DENSE: usize = 0;
+pub(super) const UNCLASSED: usize = CLASSES + 1;
