@@ -296,9 +296,9 @@ fn user(scope: &mut Scope, senders: u32, random: &mut Random) {
         }
     }
     // A cancel of a receive that is only for a claim would never come about.
-    let posted = |op: &Op| match *op {
-        Op::Cancel(receive) => ops.contains(&Op::Post(receive)),
-        _ => true,
+    let posted = |op: &Op| {
+        let Op::Cancel(receive) = *op else { return true };
+        ops.contains(&Op::Post(receive))
     };
     scope.threads[0] = ops.iter().copied().filter(posted).collect();
 }

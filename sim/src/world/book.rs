@@ -170,7 +170,8 @@ impl Book {
             }
             Event::Data(data) => match data.target {
                 tagmatch::seam::DataTarget::Entry(handle) => format!("the data of {}", named(handle)),
-                target => format!("the data of {target:?}"),
+                tagmatch::seam::DataTarget::Message(message) => format!("the data of {message:?} is lost"),
+                tagmatch::seam::DataTarget::Transfer(transfer) => format!("the data of {transfer:?}"),
             },
             Event::Operation(done) => {
                 let result = if done.success { "done" } else { "failed: matched before" };

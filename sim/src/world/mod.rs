@@ -261,9 +261,10 @@ impl World {
             self.handle_vanished()?;
         }
         while let Some(fault) = self.engine.poll_fault() {
-            match fault {
-                Fault::Failed { device, .. } if self.book.is_failed(usize::from(device.0)) => {}
-                fault => return Err(Wrong::Fault(fault)),
+            let is_known = matches!(fault, Fault::Failed { device, .. }
+                if self.book.is_failed(usize::from(device.0)));
+            if !is_known {
+                return Err(Wrong::Fault(fault));
             }
         }
         Ok(())
@@ -278,17 +279,14 @@ impl World {
             Action::Submit(_) | Action::Step(..) => {}
         }
         for command in &commands {
-            match *command {
-                Command::Answer { message, .. } if self.book.is_held(at, message) => {
-                    self.handle_command(at, command)?;
-                }
-                Command::Add { handle, .. } => {
-                    let context = self.engine.context_of(device_id(at), handle);
-                    if let Some(receive) = context.and_then(|context| u32::try_from(context).ok()) {
-                        self.book.handle_added(at, handle, receive);
-                    }
-                }
-                _ => {}
+            if let Command::Answer { message, .. } = *command
+                && self.book.is_held(at, message)
+            {
+                self.handle_command(at, command)?;
+            } else if let Command::Add { handle, .. } = *command
+                && let Some(context) = self.engine.context_of(device_id(at), handle)
+            {
+                self.book.handle_added(at, handle, u32::try_from(context).unwrap_or(u32::MAX));
             }
         }
         Ok(())
