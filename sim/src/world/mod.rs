@@ -33,7 +33,7 @@ use tagmatch::offload::{Fault, TagLayout};
 use tagmatch::seam::{Answer, Buffer, Command, Event, EventSink, Operation, Remote};
 
 use crate::checker::{MessageName, Monitor, Observation, Options, ReceiveName, Violation};
-use book::{Book, Decision, Undecided};
+use book::{Book, Decision};
 use scope::{EAGER_LIMIT, Scope};
 
 pub use canonical::Fingerprint;
@@ -261,9 +261,10 @@ impl World {
             self.handle_vanished()?;
         }
         while let Some(fault) = self.engine.poll_fault() {
-            match fault {
-                Fault::Failed { device, .. } if self.book.is_failed(usize::from(device.0)) => {}
-                fault => return Err(Wrong::Fault(fault)),
+            let is_known = matches!(fault, Fault::Failed { device, .. }
+                if self.book.is_failed(usize::from(device.0)));
+            if !is_known {
+                return Err(Wrong::Fault(fault));
             }
         }
         Ok(())
@@ -278,17 +279,14 @@ impl World {
             Action::Submit(_) | Action::Step(..) => {}
         }
         for command in &commands {
-            match *command {
-                Command::Answer { message, .. } if self.book.is_held(at, message) => {
-                    self.handle_command(at, command)?;
-                }
-                Command::Add { handle, .. } => {
-                    let context = self.engine.context_of(device_id(at), handle);
-                    if let Some(receive) = context.and_then(|context| u32::try_from(context).ok()) {
-                        self.book.handle_added(at, handle, receive);
-                    }
-                }
-                _ => {}
+            if let Command::Answer { message, .. } = *command
+                && self.book.is_held(at, message)
+            {
+                self.handle_command(at, command)?;
+            } else if let Command::Add { handle, .. } = *command
+                && let Some(context) = self.engine.context_of(device_id(at), handle)
+            {
+                self.book.handle_added(at, handle, u32::try_from(context).unwrap_or(u32::MAX));
             }
         }
         Ok(())
@@ -388,7 +386,6 @@ impl World {
                 }
                 Acceptance::Unexpected | Acceptance::Host => {
                     self.tell(|| format!("    device {at} matches m{message} with nothing"));
-                    self.book.undecided.push(Undecided { message, told: false });
                 }
                 Acceptance::Untagged => {}
             }
@@ -443,9 +440,13 @@ impl World {
 
     /// Messages that no longer wait and were given to nobody are unexpected.
     fn handle_undecided(&mut self) -> Result<(), Wrong> {
+        if self.book.undecided.len() == self.engine.waiting() {
+            return Ok(());
+        }
+        let waiting: std::collections::HashSet<u32> = self.engine.undecided().collect();
         let mut at = 0;
-        while let Some(&Undecided { message, told }) = self.book.undecided.get(at) {
-            if !told || self.engine.undecided().any(|waiting| waiting == message) {
+        while let Some(&message) = self.book.undecided.get(at) {
+            if waiting.contains(&message) {
                 at += 1;
                 continue;
             }
