@@ -63,6 +63,7 @@ fn assert_allocates_nothing(what: &str, mut round: impl FnMut(u64)) {
 }
 
 const NIC: DeviceId = DeviceId(0);
+const MASKS: [u64; 4] = [0, 0xf << 40, u64::MAX << 32, 0];
 
 fn receive(tag: u64, ignore: u64, source: Source, context: u64) -> Receive {
     let pattern = Pattern { tag: Tag(tag), ignore: Ignore(ignore), source };
@@ -193,7 +194,7 @@ fn nothing_is_allocated_in_software_once_warm() {
         let mut echo = Echo::default();
         assert_allocates_nothing(&format!("depth {depth}"), |round| {
             for number in 0..depth {
-                let ignore = [0, 0xf << 40, u64::MAX << 32, 0][number as usize % 4];
+                let ignore = MASKS[usize::try_from(number % 4).unwrap_or(0)];
                 let source = if number % 3 == 0 { Source::Peer(PeerId(1)) } else { Source::Any };
                 let posting = engine.post(&receive(number, ignore, source, number));
                 if number % 7 == 6
