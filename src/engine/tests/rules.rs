@@ -157,6 +157,7 @@ fn a_cancel_that_comes_too_late_is_answered_by_the_match() {
     let (_, handle, _) = hand.adds()[0];
     hand.done(Operation::Add(handle), true, 0);
     assert_eq!(hand.cancel(id), CancelOutcome::Pending);
+    assert_eq!(hand.commands(NIC).len(), 1, "the DEL is submitted");
     hand.matched(handle, 7, 0, MatchStage::DataFollows);
     assert_eq!(hand.cancel(id), CancelOutcome::TooLate);
     hand.done(Operation::Del(handle), false, 0);
