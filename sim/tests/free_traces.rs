@@ -8,7 +8,7 @@ use tagmatch::traces::{Trace, bundled};
 use tagmatch_sim::free::{Over, certain_pairs, run, scope};
 
 /// Schedules for each combination of trace, list size and kind of paths.
-const SCHEDULES: u64 = 2;
+const SCHEDULES: u64 = 1;
 
 /// Number of traces whose pairs do not depend on the schedule.
 const CERTAIN: usize = 8;

@@ -17,7 +17,7 @@
 
 mod book;
 mod canonical;
-mod learn;
+mod observed;
 mod quiet;
 pub mod scope;
 mod user;
@@ -25,15 +25,13 @@ mod user;
 use std::sync::Arc;
 
 use tagmatch::device::Device as _;
-use tagmatch::device::soft::{
-    Acceptance, NoMemory, Observation as Seen, SoftConfig, SoftDevice, SoftMessage, Step,
-};
-use tagmatch::engine::{Config, End, Engine};
+use tagmatch::device::soft::{NoMemory, SoftConfig, SoftDevice, SoftMessage, Step};
+use tagmatch::engine::{Config, Engine};
 use tagmatch::ids::DeviceId;
 use tagmatch::offload::{Fault, TagLayout};
 use tagmatch::seam::{Answer, Buffer, Command, Event, EventSink, Operation, Remote};
 
-use crate::checker::{MessageName, Monitor, Observation, Options, ReceiveName, Violation};
+use crate::checker::{Monitor, Observation, Options, Violation};
 use book::{Book, Decision};
 use scope::{EAGER_LIMIT, Scope};
 
@@ -356,21 +354,6 @@ impl World {
                 }
             }
             Command::Receive { .. } | Command::Read { .. } | Command::Copy { .. } => {}
-        }
-        Ok(())
-    }
-
-    fn observe(&mut self, observation: Observation, by: Monitors) -> Result<(), Wrong> {
-        if let Some(monitor) = self.points.as_mut().filter(|_| by.points) {
-            monitor.observe(observation)?;
-        }
-        if let Some(monitor) = self.intervals.as_mut().filter(|_| by.intervals) {
-            monitor.observe(observation)?;
-        }
-        let (points, intervals) = (by.points, by.intervals);
-        let kept = if self.scope.is_failing() { intervals } else { points };
-        if let Some(history) = self.history.as_mut().filter(|_| kept) {
-            history.push(observation);
         }
         Ok(())
     }

@@ -1,8 +1,13 @@
-//! What a world learns after an action: acceptances, decisions, losses and completions, told to the monitors.
+//! What is observed of engine and devices, for the monitors and the book.
 //!
-//! Not here: actions.
+//! Not here: what makes it happen.
 
-use super::*;
+use tagmatch::device::soft::{Acceptance, Observation as Seen};
+use tagmatch::engine::End;
+
+use super::book::Decision;
+use super::{Monitors, World, Wrong, address_of};
+use crate::checker::{MessageName, Observation, ReceiveName};
 
 impl World {
     /// What happened inside a device.
@@ -148,13 +153,28 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn check_received(&self, receive: u32, message: u32, address: u64) -> Result<(), Wrong> {
+    fn check_received(&self, receive: u32, message: u32, address: u64) -> Result<(), Wrong> {
         let decision = self.book.decisions.get(message as usize);
         if decision != Some(&Decision::Receive(receive)) {
             return Err(Wrong::Completion(format!("r{receive} got m{message}, which was {decision:?}")));
         }
         if address != address_of(receive) {
             return Err(Wrong::Completion(format!("r{receive} got m{message} at {address:#x}")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn observe(&mut self, observation: Observation, by: Monitors) -> Result<(), Wrong> {
+        if let Some(monitor) = self.points.as_mut().filter(|_| by.points) {
+            monitor.observe(observation)?;
+        }
+        if let Some(monitor) = self.intervals.as_mut().filter(|_| by.intervals) {
+            monitor.observe(observation)?;
+        }
+        let (points, intervals) = (by.points, by.intervals);
+        let kept = if self.scope.is_failing() { intervals } else { points };
+        if let Some(history) = self.history.as_mut().filter(|_| kept) {
+            history.push(observation);
         }
         Ok(())
     }
