@@ -2,7 +2,6 @@
 //!
 //! `cargo test -p tagmatch-sim --features ablation --test ablation`
 #![cfg(feature = "ablation")]
-#![expect(clippy::panic, clippy::wildcard_enum_match_arm, reason = "a test: what it does not expect ends it")]
 
 use std::sync::Arc;
 
