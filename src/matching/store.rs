@@ -370,8 +370,9 @@ impl<T: Entry> Store<T> {
         };
         let Some(region) = (0..REGIONS).find(is_free) else { return false };
         let (1.., Some(current)) = (self.dense_limit, self.current.take()) else { return false };
+        // What is copied may be indexed.
         let mut filler = current.0[0];
-        filler.retire();
+        filler.release();
         self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
         let taken = self.regions[region as usize].take();
         self.current = Some(taken.unwrap_or_else(|| Box::new(Region([filler; PLACES as usize]))));
@@ -500,6 +501,6 @@ const CHUNK: usize = CHUNK_SLOTS as usize;
 /// Free slots of a chunk: 4 KiB.
 const FREE_SLOTS: usize = 1024;
 /// An entry is young while fewer than so many came after it.
-const YOUNG: u64 = 12;
+const YOUNG: u64 = 32;
 /// So many young matches in a row make a list dense again.
 const STREAK: u32 = 32;
