@@ -80,31 +80,31 @@ impl<R: Copy> PostedList<R> {
             }
             self.spill();
         }
-        let recent = self.recent;
-        let (store, classes) = (&mut self.store, &mut self.classes);
-        let Some(class) = classes.get_mut(recent).filter(|class| class.is_for(wanted.mask, wanted.kind()))
-        else {
-            return self.queue_elsewhere(wanted, stay, value);
+        let mut number = self.recent;
+        if !self.classes.get(number).is_some_and(|class| class.is_for(wanted.mask, wanted.kind())) {
+            number = self.class_for_slow(wanted.mask, wanted.kind()).unwrap_or(CLASSES);
+        }
+        let Some(class) = self.classes.get_mut(number) else {
+            return self.queue_unclassed(wanted, stay, value);
         };
         let fragment = fragment(self.hasher, wanted.key());
-        let (slot, sequence, receive) = store.next_indexed(|| Receive::new(wanted, stay, value));
+        let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
         receive.write(wanted, stay, value, sequence);
-        receive.write_indexed(slot, recent + 1, fragment);
+        receive.write_indexed(slot, number + 1, fragment);
         if class.table.insert_quick(fragment, slot) {
-            self.occupied |= 1 << recent;
+            self.occupied |= 1 << number;
         } else {
             self.index_slow(slot);
         }
         ReceiveId { index: slot, generation: low(sequence) }
     }
 
-    /// [`Self::queue_slow`] for a receive of another class than the one before it.
+    #[cold]
     #[inline(never)]
-    fn queue_elsewhere(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
-        let class = self.class_for(wanted.mask, wanted.kind());
+    fn queue_unclassed(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
         let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
         receive.write(wanted, stay, value, sequence);
-        self.index(slot, class);
+        self.index(slot, None);
         ReceiveId { index: slot, generation: low(sequence) }
     }
 
@@ -276,11 +276,10 @@ impl<R: Copy> PostedList<R> {
             occupied &= occupied - 1;
             let Some(class) = self.classes.get(number) else { break };
             let key = class.key_of(tag, source, groups);
-            let fragment = fragment(self.hasher, key);
-            let Some(place) = class.table.look(fragment)? else { continue };
+            let Some(place) = class.table.look(fragment(self.hasher, key))? else { continue };
             let receive = self.store.at(place.slot);
             let is_alone = receive.state & STAYS == 0 && receive.link.next() == place.slot;
-            if !receive.has_key(class.mask, key) || !is_alone {
+            if !is_alone || !receive.has_key(class.mask, key) {
                 return Err(Elsewhere);
             }
             if receive.sequence < first {
