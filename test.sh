@@ -35,7 +35,7 @@ cargo test --locked --workspace --no-fail-fast
 # One clause of the offload rules is switched off at a time: such a build is for these tests alone.
 if grep -rqs 'feature = "ablation"' sim/src sim/tests; then
     step 'tests of the model with single clauses switched off'
-    cargo test --locked -p tagmatch-sim --features ablation ablation
+    cargo test --locked -p tagmatch-sim --features ablation --test ablation
 fi
 
 step 'documentation'

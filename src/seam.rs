@@ -263,8 +263,8 @@ pub enum Event {
     Data(Data),
     /// A signalled list operation is complete.
     Operation(OperationDone),
-    /// A message without a tag used up an unexpected buffer (NO_TAG, FIN). It is the endpoint's business; the
-    /// engine only counts the buffer.
+    /// A message without a tag used up an unexpected buffer (NO_TAG, FIN, or one that is malformed). It is the
+    /// endpoint's business; the engine only counts.
     Untagged {
         /// Who sent it.
         source: PeerId,
@@ -272,6 +272,8 @@ pub enum Event {
         message: MessageToken,
         /// Bytes.
         length: u64,
+        /// The device counted it as unexpected: never a NO_TAG or a FIN, perhaps a malformed one (TM-CONTRACT A8).
+        counted: bool,
     },
     /// The device no longer touches the buffer of this entry. Comes for every entry, with or behind its last
     /// completion; only now may the memory be given up.
@@ -348,12 +350,17 @@ pub enum Command {
         /// Its answer; never [`Answer::Hold`].
         answer: Answer,
     },
-    /// Fetch the payload of a rendezvous that the device handed back, and tell the sender.
+    /// Fetch the payload of a rendezvous that the device handed back, and tell the sender: its FIN repeats tag,
+    /// word and RVH of the request (TM-CONTRACT 3).
     Read {
         /// The engine's name for it.
         transfer: TransferId,
         /// Who holds the data.
         peer: PeerId,
+        /// The request's tag.
+        tag: Tag,
+        /// The request's word, by which the sender knows it.
+        app_ctx: u32,
         /// Where it lies there.
         remote: Remote,
         /// Where it goes here; at most `buffer.length` bytes.

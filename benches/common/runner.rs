@@ -63,6 +63,8 @@ impl<S: Subject> Runner for Cycle<S> {
 
     /// Medians of groups of rounds: a group is short, so that a disturbance falls into few of them.
     fn batch(&mut self, budget: Duration) -> Nanoseconds {
+        // The peer before has emptied the caches.
+        self.untimed(1);
         let clock = self.clock();
         let cost = clock.cost();
         let (mut fills, mut searches, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
@@ -111,6 +113,9 @@ impl<S: Subject> Runner for Play<S> {
 
     /// `pair` is nanoseconds per step; there is no fill and no search of its own.
     fn batch(&mut self, budget: Duration) -> Nanoseconds {
+        // The peer before has emptied the caches.
+        self.stage.play(&mut self.subject);
+        self.stage.drain(&mut self.subject);
         let start = Instant::now();
         let mut plays = Vec::new();
         while start.elapsed() < budget || plays.is_empty() {

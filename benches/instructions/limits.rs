@@ -62,8 +62,7 @@ pub(crate) fn compare(figures: &Figures, check: bool) -> ExitCode {
 
 /// Makes the figures the recorded ones; tolerance, relations and budgets stay.
 pub(crate) fn record(figures: &Figures) -> ExitCode {
-    let mut recorded =
-        read().unwrap_or_else(|_| json!({ "tolerance": TOLERANCE, "at_most": [], "budgets": {} }));
+    let mut recorded = read().unwrap_or_else(|_| first_record(figures));
     let rounded: serde_json::Map<String, Value> =
         figures.iter().map(|(name, now)| (name.clone(), json!((now * 10.0).round() / 10.0))).collect();
     recorded["figures"] = Value::Object(rounded);

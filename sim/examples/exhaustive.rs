@@ -32,10 +32,10 @@ fn table(scopes: &[Scope], word: &str, states_max: u64) {
         let explored = exhaust(scope, states_max);
         println!("{explored}");
         states += explored.states;
-        if explored.wrong.is_some() {
-            if let Some(counterexample) = shortest(scope, 2_000_000) {
-                println!("{counterexample}");
-            }
+        if explored.wrong.is_some()
+            && let Some(counterexample) = shortest(scope, 2_000_000)
+        {
+            println!("{counterexample}");
         }
     }
     println!("{states} states in {:.1?}", begin.elapsed());

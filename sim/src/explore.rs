@@ -245,6 +245,7 @@ impl Hasher for Already {
         self.0 = u64::from_le_bytes(word);
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "half of the word is meant")]
     fn write_u128(&mut self, word: u128) {
         self.0 = (word >> 32) as u64;
     }

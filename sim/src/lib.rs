@@ -4,6 +4,7 @@
 
 pub mod checker;
 pub mod explore;
+pub mod free;
 pub mod schedules;
 pub mod scopes;
 pub mod world;

@@ -152,6 +152,12 @@ impl Weights {
         }
     }
 
+    /// Drawn, but so that devices and host keep up with messages: long runs get no queues as long as themselves.
+    pub fn lively(random: &mut Random) -> Self {
+        let mut weight = || random.one_of(&[1, 2, 4, 8]);
+        Self { user: weight(), accept: weight(), command: 16, data: weight(), poll: 16, submit: 16 }
+    }
+
     fn of(&self, action: Action) -> u64 {
         use tagmatch::device::soft::Step;
         match action {
@@ -290,9 +296,9 @@ fn user(scope: &mut Scope, senders: u32, random: &mut Random) {
         }
     }
     // A cancel of a receive that is only for a claim would never come about.
-    let posted = |op: &Op| match *op {
-        Op::Cancel(receive) => ops.contains(&Op::Post(receive)),
-        _ => true,
+    let posted = |op: &Op| {
+        let Op::Cancel(receive) = *op else { return true };
+        ops.contains(&Op::Post(receive))
     };
     scope.threads[0] = ops.iter().copied().filter(posted).collect();
 }

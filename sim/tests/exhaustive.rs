@@ -37,7 +37,7 @@ fn every_schedule_of_every_scope_is_correct() {
 }
 
 #[test]
-fn only_a_device_that_reads_a1_a4_or_a19_otherwise_breaks_order() {
+fn only_a_device_that_reads_a1_a4_a9_or_a19_otherwise_breaks_order() {
     for (name, switches, breaks) in scopes::readings() {
         let found = scopes::for_readings().into_iter().find_map(|scope| {
             let explored = exhaust(&scope.with_switches(switches), STATES_MAX);

@@ -11,7 +11,9 @@ const SCHEDULES: u64 = 100_000;
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
+    let number = text.parse();
+    assert!(number.is_ok(), "{variable}={text} is not a number");
+    number.ok()
 }
 
 #[test]

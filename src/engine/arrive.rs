@@ -23,7 +23,8 @@ enum Search {
 impl Engine {
     #[inline(always)]
     pub(super) fn handle_arrived(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
-        if self.offload.is_active() || device.0 as usize >= self.offload.device_count() {
+        let is_plain = !self.offload.is_active() && self.renamed.is_empty();
+        if !is_plain || device.0 as usize >= self.offload.device_count() {
             return self.handle_arrived_among_nics(device, arrival);
         }
         self.handle_arrived_quickly(device, arrival)
@@ -67,10 +68,10 @@ impl Engine {
         }
     }
 
-    /// The same with a device about that matches.
+    /// The same with a device about that matches, or with senders that are known by another number since.
     #[inline(never)]
     fn handle_arrived_among_nics(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
-        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        let envelope = Envelope { tag: arrival.header.tag, source: self.renamed.now(arrival.source) };
         let held = Held::new(device, arrival);
         if let Err(fault) = self.offload.handle_arrived(device, arrival.counted) {
             // The message itself is no worse for it, unless there is no such device.

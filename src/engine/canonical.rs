@@ -22,6 +22,7 @@ impl Engine {
         self.offload.canonical(out, name);
         let record_name =
             |index: usize| self.offload.record(index).map_or(u64::MAX, |record| name(record.receive));
+        self.renamed.canonical(out);
         self.waiting.canonical(out, &record_name);
         self.transfers.canonical(out);
         out.extend([self.claims.len() as u64, self.completions.len() as u64, self.faults.len() as u64]);

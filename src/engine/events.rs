@@ -44,8 +44,8 @@ impl Engine {
             return self.fault(device, Fault::UnknownDevice { device });
         }
         match event {
-            Event::Untagged { .. } => {
-                let checked = self.offload.handle_untagged(device);
+            Event::Untagged { counted, .. } => {
+                let checked = self.offload.handle_untagged(device, *counted);
                 self.note(device, checked);
             }
             Event::PathLost { peer } => self.handle_path_lost(*peer),
@@ -78,6 +78,7 @@ impl Engine {
     #[inline(never)]
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
         if self.waiting.is_empty()
+            && self.renamed.is_empty()
             && self.completions.has_room()
             && let Some(record) = self.offload.usual_match(device, matched)
         {
@@ -103,7 +104,8 @@ impl Engine {
         let (index, record) = self.offload.handle_matched(device, matched)?;
         let bounce = record.bounce;
         let Some((pattern, slot)) = self.matcher.take_posted(record.receive) else { return Ok(()) };
-        let message = Received::of_match(device, matched, &slot.buffer);
+        let source = self.renamed.now(matched.source);
+        let message = Received { source, ..Received::of_match(device, matched, &slot.buffer) };
         let (context, buffer) = (slot.context, slot.buffer);
         if matched.stage == MatchStage::Complete && bounce.is_none() {
             self.completions.push(Completion { context, end: End::Received(message) });
@@ -112,14 +114,14 @@ impl Engine {
             self.match_in_steps(matched, index, transfer, bounce);
         }
         self.reconsider();
-        self.check_fit(device, matched, &pattern)
+        self.check_fit(device, matched, source, &pattern)
     }
 
     /// A device that matches what does not fit broke its contract; or the user's tag layout did not hold.
-    fn check_fit(&self, device: DeviceId, matched: &Match, pattern: &Pattern) -> Checked<()> {
-        let envelope = Envelope { tag: matched.tag, source: matched.source };
+    fn check_fit(&self, device: DeviceId, matched: &Match, source: PeerId, pattern: &Pattern) -> Checked<()> {
+        let envelope = Envelope { tag: matched.tag, source };
         let group = match pattern.source {
-            Source::Group(_) => self.matcher.group_of(matched.source),
+            Source::Group(_) => self.matcher.group_of(source),
             Source::Any | Source::Peer(_) => None,
         };
         if pattern.fits(&envelope, group) {
@@ -151,8 +153,9 @@ impl Engine {
                 transfer.message.length = remote.length;
                 transfer.message.placed = remote.length.min(buffer.length);
                 let transfer = self.transfers.insert(transfer);
-                let peer = matched.source;
-                self.offload.push(device, Command::Read { transfer, peer, remote, buffer });
+                // To the device its peer goes by the number that it knows.
+                let Match { source: peer, tag, app_ctx, .. } = *matched;
+                self.offload.push(device, Command::Read { transfer, peer, tag, app_ctx, remote, buffer });
             }
         }
     }

@@ -23,12 +23,14 @@ mod canonical;
 mod completion;
 mod events;
 mod receive;
+mod renamed;
 mod transfer;
 mod waiting;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::offload::NameError;
 pub use completion::{Completion, End, Received};
 pub use receive::{CancelOutcome, ClaimId, Kind, Peeked, Posting, Receive};
 
@@ -41,6 +43,7 @@ use crate::matching::{Config as MatchingConfig, Matcher};
 use crate::offload::{Fault, Offload, Outbox, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
+use renamed::Renamed;
 use transfer::{Claimed, Held, Multi, Transfers};
 use waiting::Waiting;
 
@@ -63,6 +66,7 @@ pub struct Engine {
     matcher: Matcher<Slot, Held>,
     offload: Offload,
     waiting: Waiting,
+    renamed: Renamed,
     transfers: Transfers,
     multis: Slab<Multi>,
     claims: Slab<Claimed>,
@@ -118,7 +122,7 @@ pub enum JoinError {
 /// A peer cannot change its device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{peer:?} comes through {path:?}, and receives that name it are posted: cancel or complete them first"
+    "{peer:?} comes through {path:?}, and receives that name it are posted or messages of it wait: those first"
 )]
 pub struct PathInUse {
     /// The peer.
@@ -135,6 +139,7 @@ impl Engine {
             matcher: Matcher::new(config.matching),
             offload: Offload::new(config.layout, config.rules, config.matching.hash_seed),
             waiting: Waiting::default(),
+            renamed: Renamed::default(),
             transfers: Transfers::default(),
             multis: Slab::new(),
             claims: Slab::new(),
@@ -221,15 +226,23 @@ impl Engine {
         self.faults.pop_front()
     }
 
-    /// Which bits of a tag name this peer, if a [`TagLayout`] was given.
-    pub fn name_peer(&mut self, peer: PeerId, bits: u64) {
-        self.offload.name_peer(peer, bits);
+    /// Which bits of a tag name this peer, if a [`TagLayout`] was given. A peer has one name: a new one replaces it.
+    ///
+    /// # Errors
+    /// The name does not fit where the layout has names, or is another peer's: two peers would look like one to a
+    /// NIC. Nothing has changed.
+    pub fn name_peer(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
+        self.offload.name_peer(peer, bits)
     }
 
     /// A peer's messages come through this device. Until it is said, they may come through any.
     ///
+    /// Before a peer changes its device, the owner polls the old one until all that the peer sent there was told:
+    /// the engine orders what it hears of.
+    ///
     /// # Errors
-    /// They come through another, and receives that name the peer are posted.
+    /// They come through another, and receives that name the peer are posted, or messages of it are undecided: the
+    /// new device could match a later one first.
     pub fn set_path(&mut self, peer: PeerId, device: DeviceId) -> Result<(), PathInUse> {
         if let Some(path) = self.offload.path(peer).filter(|&path| path != device) {
             let names_it = |id: &ReceiveId| {
@@ -237,7 +250,7 @@ impl Engine {
                     .posted(*id)
                     .is_some_and(|(pattern, _)| pattern.source == crate::ids::Source::Peer(peer))
             };
-            if self.matcher.posted_ids().iter().any(names_it) {
+            if self.waiting.holds_back(peer) || self.matcher.posted_ids().iter().any(names_it) {
                 return Err(PathInUse { peer, path });
             }
         }
@@ -349,15 +362,23 @@ impl Engine {
         self.match_again(waiting);
     }
 
-    /// A source is learned late: what is known of `from` is `to`'s. Messages and receives keep their places;
+    /// A source is learned late: what is known of `from` is `to`'s, and what devices say of `from` from now on as
+    /// well, until its number is dealt again (`resolve(from, from)`). Messages and receives keep their places;
     /// messages that a posted receive now takes are matched, in their order of arrival.
     ///
     /// Receives in NICs that name `to` come back meanwhile, since an older one of `from` may now go before them; what
     /// a NIC matches until then counts as matched before.
     pub fn resolve(&mut self, from: PeerId, to: PeerId) {
-        if from != to {
-            self.offload.rename_peer(from, to);
-            self.waiting.rename_peer(from, to);
+        self.renamed.set(from, to);
+        if from == to {
+            return;
+        }
+        self.offload.rename_peer(from, to);
+        self.waiting.rename(from, to);
+        self.transfers.rename(from, to);
+        for (_, claimed) in &mut self.claims {
+            let source = &mut claimed.message.envelope.source;
+            *source = if *source == from { to } else { *source };
         }
         let renamed = self.matcher.rekey(from, to);
         self.match_again(renamed);

@@ -116,6 +116,14 @@ impl Transfers {
             .collect()
     }
 
+    /// Messages of `from` are `to`'s.
+    pub(super) fn rename(&mut self, from: PeerId, to: PeerId) {
+        for place in &mut self.places {
+            let source = &mut place.transfer.message.source;
+            *source = if *source == from { to } else { *source };
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }

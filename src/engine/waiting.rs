@@ -99,16 +99,6 @@ impl Waiting {
         std::mem::take(&mut self.list)
     }
 
-    /// What came from `from` is `to`'s.
-    pub(super) fn rename_peer(&mut self, from: PeerId, to: PeerId) {
-        for mut waiter in self.take_all() {
-            if waiter.message.envelope.source == from {
-                waiter.message.envelope.source = to;
-            }
-            self.push(waiter);
-        }
-    }
-
     /// The data of this message will not come. Whether it waits here.
     pub(super) fn mark_dead(&mut self, device: DeviceId, token: MessageToken, error: DataError) -> bool {
         let is_it = |waiter: &&mut Waiter| {
@@ -128,6 +118,15 @@ impl Waiting {
     pub(super) fn mark_device_dead(&mut self, device: DeviceId) {
         for waiter in self.list.iter_mut().filter(|waiter| waiter.message.held.device == device) {
             waiter.dead = Some(DataError::DeviceFailed);
+        }
+    }
+
+    /// Messages of `from` are `to`'s.
+    pub(super) fn rename(&mut self, from: PeerId, to: PeerId) {
+        for mut waiter in self.take_all() {
+            let source = &mut waiter.message.envelope.source;
+            *source = if *source == from { to } else { *source };
+            self.push(waiter);
         }
     }
 

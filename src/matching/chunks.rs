@@ -37,6 +37,15 @@ impl<T: Copy, const N: usize> Chunks<T, N> {
         Some(&mut self.chunks.get_mut(index / N)?.0[index % N])
     }
 
+    /// Set an item, and make room for it if need be.
+    #[inline(always)]
+    pub(super) fn put(&mut self, index: usize, item: T) {
+        match self.chunks.get_mut(index / N) {
+            Some(chunk) => chunk.0[index % N] = item,
+            None => self.reach(index, item),
+        }
+    }
+
     /// An item that is known to be there.
     #[inline]
     pub(super) fn at(&self, index: usize) -> &T {

@@ -100,6 +100,8 @@ pub(super) struct Key {
 pub(super) struct Class {
     pub(super) mask: u64,
     pub(super) kind: SourceKind,
+    /// All ones if the source is a peer, else zero.
+    source_mask: u32,
     /// Built before its first use: kept for good.
     pub(super) is_declared: bool,
     /// Whether the other fields mean anything; a dead class keeps its memory for the next.
@@ -111,13 +113,21 @@ pub(super) struct Class {
 
 impl Class {
     pub(super) const fn new(mask: u64, kind: SourceKind) -> Self {
-        Self { mask, kind, is_declared: false, is_live: true, used_at: 0, table: Table::new() }
+        Self {
+            mask,
+            kind,
+            source_mask: source_mask(kind),
+            is_declared: false,
+            is_live: true,
+            used_at: 0,
+            table: Table::new(),
+        }
     }
 
     /// Give this class's memory to another.
     pub(super) fn become_class(&mut self, mask: u64, kind: SourceKind) {
         self.table.clear();
-        (self.mask, self.kind) = (mask, kind);
+        (self.mask, self.kind, self.source_mask) = (mask, kind, source_mask(kind));
         (self.is_declared, self.is_live, self.used_at) = (false, true, 0);
     }
 
@@ -129,10 +139,10 @@ impl Class {
     /// The key that a message has in this class.
     #[inline]
     pub(super) fn key_of(&self, tag: u64, source: u32, groups: &Groups) -> Key {
-        let source = match self.kind {
-            SourceKind::Any => 0,
-            SourceKind::Peer => u64::from(source),
-            SourceKind::Group => groups.key(source),
+        let source = if self.kind == SourceKind::Group {
+            groups.key(source)
+        } else {
+            u64::from(source & self.source_mask)
         };
         Key { tag: tag & self.mask, source }
     }
@@ -161,6 +171,13 @@ impl Class {
             return;
         }
         let fragment = fragment();
+        // Nearly always it is the only entry of its key, and in the key's own line.
+        if unlinked == Unlinked::Last
+            && let Ok(Some(cell)) = self.table.cell(fragment)
+            && cell.slot == slot
+        {
+            return cell.clear();
+        }
         let Some(place) = self.table.place_of(fragment, slot) else {
             debug_assert!(false, "a first entry is in the table");
             return;
@@ -170,6 +187,10 @@ impl Class {
             Unlinked::Last | Unlinked::Inner => self.table.remove(fragment, place),
         }
     }
+}
+
+const fn source_mask(kind: SourceKind) -> u32 {
+    if matches!(kind, SourceKind::Peer) { u32::MAX } else { 0 }
 }
 
 /// The hashed key.
@@ -198,7 +219,8 @@ impl Groups {
     }
 
     /// One more than the peer's group, or 0.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(super) fn key(&self, peer: u32) -> u64 {
         self.of(peer).map_or(0, |group| u64::from(group.0) + 1)
     }

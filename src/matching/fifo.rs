@@ -13,12 +13,6 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A link that is not in a ring, but in a list of free slots.
-    #[inline]
-    pub(super) const fn free(next: u32) -> Self {
-        Self { prev: 0, next }
-    }
-
     /// The neighbour towards newer entries, or the first after the last.
     #[inline]
     pub(super) const fn next(self) -> u32 {

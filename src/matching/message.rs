@@ -7,7 +7,7 @@ use super::class::{Groups, Key, SourceKind, Wanted};
 use super::fifo::{Link, Links};
 use super::hash::low;
 use super::pattern::Envelope;
-use super::store::{Entry, NO_SLOT, Store};
+use super::store::{Entry, Store};
 use crate::ids::{MessageId, PeerId, Tag};
 
 /// One message.
@@ -16,7 +16,7 @@ use crate::ids::{MessageId, PeerId, Tag};
 pub(super) struct Message<M> {
     pub(super) tag: u64,
     pub(super) source: u32,
-    /// [`INDEXED`], or else [`DENSE`], also while its slot is free.
+    /// [`INDEXED`], or else [`DENSE`], also while a slot that can be dense is free.
     pub(super) home: u32,
     pub(super) sequence: u64,
     pub(super) links: [Link; LINKS_WITHIN],
@@ -30,7 +30,7 @@ impl<M: Copy> Message<M> {
     }
 
     pub(super) fn new(message: &Envelope, value: M) -> Self {
-        let links = [Link::free(NO_SLOT); LINKS_WITHIN];
+        let links = [Link::default(); LINKS_WITHIN];
         Self { tag: message.tag.0, source: message.source.0, home: DENSE, sequence: 0, links, value }
     }
 
@@ -79,14 +79,8 @@ impl<M: Copy> Entry for Message<M> {
     }
 
     #[inline]
-    fn release(&mut self, next: u32) {
+    fn release(&mut self) {
         (self.sequence, self.home) = (0, DENSE);
-        self.links[0] = Link::free(next);
-    }
-
-    #[inline]
-    fn next_free(&self) -> u32 {
-        self.links[0].next()
     }
 }
 
@@ -104,7 +98,7 @@ impl<M: Copy> Links for ClassLinks<'_, M> {
             &mut self.store.at_mut(slot).links[self.class]
         } else {
             let links = &mut self.links[self.class - LINKS_WITHIN];
-            links.reach(slot as usize, Link::free(NO_SLOT));
+            links.reach(slot as usize, Link::default());
             links.at_mut(slot as usize)
         }
     }

@@ -17,9 +17,11 @@ mod chunks;
 mod class;
 mod fifo;
 mod hash;
+mod interface;
 mod message;
 pub mod naive;
 mod order;
+mod outcome;
 mod pattern;
 mod posted;
 mod receive;
@@ -32,7 +34,9 @@ mod unexpected;
 use std::fmt;
 
 pub use class::SourceKind;
+pub use interface::Matching;
 pub use naive::Naive;
+pub use outcome::{Arrived, MemoryBytes, Posted, Quick, Resolved, Statistics, Stay};
 pub use pattern::{Envelope, Pattern};
 
 use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId, Source};
@@ -441,193 +445,4 @@ impl<R: Copy, M: Copy> fmt::Debug for Matcher<R, M> {
             .field("statistics", &self.statistics())
             .finish_non_exhaustive()
     }
-}
-
-/// What every matcher does, so that the same scripts run over each. See [`Matcher`] for what the operations mean.
-pub trait Matching<R: Copy, M: Copy> {
-    /// [`Matcher::post`].
-    fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M>;
-    /// [`Matcher::arrive`].
-    fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R>;
-    /// [`Matcher::first_posted`].
-    fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId>;
-    /// [`Matcher::first_unexpected`].
-    fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId>;
-    /// [`Matcher::queue_posted`].
-    fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId;
-    /// [`Matcher::queue_unexpected`].
-    fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId;
-    /// [`Matcher::take_posted`].
-    fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)>;
-    /// [`Matcher::take_unexpected`].
-    fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)>;
-    /// [`Matcher::posted_len`].
-    fn posted_len(&self) -> usize;
-    /// [`Matcher::unexpected_len`].
-    fn unexpected_len(&self) -> usize;
-    /// [`Matcher::posted_ids`].
-    fn posted_ids(&self) -> Vec<ReceiveId>;
-    /// [`Matcher::unexpected_ids`].
-    fn unexpected_ids(&self) -> Vec<MessageId>;
-    /// [`Matcher::join_group`].
-    fn join_group(&mut self, peer: PeerId, group: GroupId, matched: &mut dyn FnMut(Resolved<R, M>));
-    /// [`Matcher::leave_group`].
-    fn leave_group(&mut self, peer: PeerId);
-    /// [`Matcher::resolve`].
-    fn resolve(&mut self, from: PeerId, to: PeerId, matched: &mut dyn FnMut(Resolved<R, M>));
-}
-
-/// Writes the trait out for a type that has all operations as its own.
-macro_rules! matching {
-    ($matcher:ident) => {
-        impl<R: Copy, M: Copy> Matching<R, M> for $matcher<R, M> {
-            #[inline(always)]
-            fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-                $matcher::post(self, pattern, stay, value)
-            }
-            #[inline(always)]
-            fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
-                $matcher::arrive(self, envelope, value)
-            }
-            #[inline]
-            fn first_posted(&self, envelope: &Envelope) -> Option<ReceiveId> {
-                $matcher::first_posted(self, envelope)
-            }
-            #[inline(always)]
-            fn first_unexpected(&mut self, pattern: &Pattern) -> Option<MessageId> {
-                $matcher::first_unexpected(self, pattern)
-            }
-            #[inline]
-            fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
-                $matcher::queue_posted(self, pattern, stay, value)
-            }
-            #[inline]
-            fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
-                $matcher::queue_unexpected(self, envelope, value)
-            }
-            #[inline(always)]
-            fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
-                $matcher::take_posted(self, id)
-            }
-            #[inline(always)]
-            fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, M)> {
-                $matcher::take_unexpected(self, id)
-            }
-            #[inline]
-            fn posted_len(&self) -> usize {
-                $matcher::posted_len(self)
-            }
-            #[inline]
-            fn unexpected_len(&self) -> usize {
-                $matcher::unexpected_len(self)
-            }
-            fn posted_ids(&self) -> Vec<ReceiveId> {
-                $matcher::posted_ids(self)
-            }
-            fn unexpected_ids(&self) -> Vec<MessageId> {
-                $matcher::unexpected_ids(self)
-            }
-            fn join_group(&mut self, peer: PeerId, group: GroupId, matched: &mut dyn FnMut(Resolved<R, M>)) {
-                $matcher::join_group(self, peer, group, matched);
-            }
-            fn leave_group(&mut self, peer: PeerId) {
-                $matcher::leave_group(self, peer);
-            }
-            fn resolve(&mut self, from: PeerId, to: PeerId, matched: &mut dyn FnMut(Resolved<R, M>)) {
-                $matcher::resolve(self, from, to, matched);
-            }
-        }
-    };
-}
-
-matching!(Matcher);
-matching!(Naive);
-
-/// Whether a receive leaves the list with its first match.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Stay {
-    /// It does.
-    Once,
-    /// It stays at its place until it is taken: a multi-receive buffer.
-    Posted,
-}
-
-/// What became of a receive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Posted<M> {
-    /// It took the earliest-arrived unexpected message that fits, which has left the list.
-    Matched {
-        /// The message's name until now.
-        message: MessageId,
-        /// What it was matched by.
-        envelope: Envelope,
-        /// The caller's value.
-        value: M,
-    },
-    /// No message fits: it is posted.
-    Queued(ReceiveId),
-}
-
-/// What a quick look says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quick<O> {
-    /// The earliest receive that fits has left the list.
-    Taken(O),
-    /// No receive fits.
-    Nothing,
-    /// A quick look does not tell; nothing has changed.
-    Ask,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrived<R> {
-    /// The earliest-posted receive that fits took it.
-    Matched {
-        /// The receive. Unless it stays posted, its name until now.
-        receive: ReceiveId,
-        /// The caller's value.
-        value: R,
-    },
-    /// No receive fits: it is on the unexpected list.
-    Unexpected(MessageId),
-}
-
-/// A match that became possible because a source became known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Resolved<R, M> {
-    /// The receive. Unless it stays posted, its name until now.
-    pub receive: ReceiveId,
-    /// The caller's value of the receive.
-    pub value: R,
-    /// The message's name until now.
-    pub message: MessageId,
-    /// What it was matched by, its source as it is known now.
-    pub envelope: Envelope,
-    /// The caller's value of the message.
-    pub message_value: M,
-}
-
-/// Bytes of matching state of the two lists: slots, links and tables, as allocated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemoryBytes {
-    /// Of posted receives.
-    pub posted: usize,
-    /// Of unexpected messages.
-    pub unexpected: usize,
-}
-
-/// Counters of a [`Matcher`].
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Statistics {
-    /// Classes that hold posted receives: what an arrival looks into.
-    pub posted_classes: usize,
-    /// Classes of posted receives made so far.
-    pub posted_class_builds: u64,
-    /// Classes that hold the unexpected messages: what each message is put into.
-    pub unexpected_classes: usize,
-    /// Classes of unexpected messages built by a scan so far.
-    pub unexpected_class_builds: u64,
-    /// Unexpected messages looked at by those scans, and by searches for which no class was free.
-    pub entries_scanned: u64,
 }

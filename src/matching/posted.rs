@@ -2,8 +2,7 @@
 //!
 //! Not here: messages.
 
-use super::class::{CLASSES, Class, Groups, Key, SourceKind, Wanted, fragment};
-use super::fifo::Link;
+use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::hash::{Hasher, low};
 use super::pattern::{Envelope, Pattern};
 use super::receive::{DENSE, Receive, STAYS, UNCLASSED};
@@ -81,15 +80,31 @@ impl<R: Copy> PostedList<R> {
             }
             self.spill();
         }
-        let class = self.class_for(wanted.mask, wanted.kind());
-        let key = wanted.key();
-        let fragment = fragment(self.hasher, key);
+        let mut number = self.recent;
+        if !self.classes.get(number).is_some_and(|class| class.is_for(wanted.mask, wanted.kind())) {
+            number = self.class_for_slow(wanted.mask, wanted.kind()).unwrap_or(CLASSES);
+        }
+        let Some(class) = self.classes.get_mut(number) else {
+            return self.queue_unclassed(wanted, stay, value);
+        };
+        let fragment = fragment(self.hasher, wanted.key());
         let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
         receive.write(wanted, stay, value, sequence);
-        receive.fragment = fragment;
-        receive.set_home(class.map_or(UNCLASSED, |number| number + 1));
-        receive.link = Link::alone(slot);
-        self.index(slot, class, key, fragment);
+        receive.write_indexed(slot, number + 1, fragment);
+        if class.table.insert_quick(fragment, slot) {
+            self.occupied |= 1 << number;
+        } else {
+            self.index_slow(slot);
+        }
+        ReceiveId { index: slot, generation: low(sequence) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn queue_unclassed(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
+        let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
+        receive.write(wanted, stay, value, sequence);
+        self.index(slot, None);
         ReceiveId { index: slot, generation: low(sequence) }
     }
 
@@ -99,22 +114,34 @@ impl<R: Copy> PostedList<R> {
         for slot in self.store.spill() {
             let wanted = self.store.at(slot).wanted();
             let class = self.class_for(wanted.mask, wanted.kind());
-            let key = wanted.key();
-            let fragment = fragment(self.hasher, key);
-            let receive = self.store.at_mut(slot);
-            receive.fragment = fragment;
-            receive.set_home(class.map_or(UNCLASSED, |number| number + 1));
-            receive.link = Link::alone(slot);
-            self.index(slot, class, key, fragment);
+            self.index(slot, class);
+        }
+    }
+
+    /// Index a receive that is written but for what its class needs.
+    #[inline(always)]
+    fn index(&mut self, slot: u32, number: Option<usize>) {
+        let receive = self.store.at_mut(slot);
+        let Some(number) = number else {
+            receive.write_indexed(slot, UNCLASSED, 0);
+            return self.append_unclassed(slot);
+        };
+        let fragment = fragment(self.hasher, receive.wanted().key());
+        receive.write_indexed(slot, number + 1, fragment);
+        if self.classes[number].table.insert_quick(fragment, slot) {
+            self.occupied |= 1 << number;
+        } else {
+            self.index_slow(slot);
         }
     }
 
     /// Put a receive, alone as yet, among those of its key.
-    #[inline(always)]
-    fn index(&mut self, slot: u32, number: Option<usize>, key: Key, fragment: u32) {
-        let Some(number) = number else { return self.append_unclassed(slot) };
-        let class = &mut self.classes[number];
+    #[inline(never)]
+    fn index_slow(&mut self, slot: u32) {
+        let receive = self.store.at(slot);
+        let (number, fragment, key) = (receive.home() - 1, receive.fragment, receive.wanted().key());
         self.occupied |= 1 << number;
+        let class = &mut self.classes[number];
         let (mask, store) = (class.mask, &self.store);
         let head = class.table.find_or_insert(fragment, slot, |other| store.at(other).has_key(mask, key));
         if let Some(head) = head {
@@ -229,7 +256,7 @@ impl<R: Copy> PostedList<R> {
         if self.unclassed != NO_SLOT {
             return Err(Elsewhere);
         }
-        if self.occupied.is_power_of_two() {
+        if self.occupied & self.occupied.wrapping_sub(1) == 0 {
             return self.take_first_of_class(message, groups);
         }
         self.take_first_of_classes(message, groups)
@@ -249,25 +276,20 @@ impl<R: Copy> PostedList<R> {
             occupied &= occupied - 1;
             let Some(class) = self.classes.get(number) else { break };
             let key = class.key_of(tag, source, groups);
-            let fragment = fragment(self.hasher, key);
-            let found = class.table.look(fragment, |slot| {
-                let receive = self.store.at(slot);
-                receive.has_key(class.mask, key).then_some(receive.sequence)
-            })?;
-            if let Some((place, sequence)) = found
-                && sequence < first
-            {
-                (first, first_class, first_place) = (sequence, number, place);
+            let Some(place) = class.table.look(fragment(self.hasher, key))? else { continue };
+            let receive = self.store.at(place.slot);
+            let is_alone = receive.state & STAYS == 0 && receive.link.next() == place.slot;
+            if !is_alone || !receive.has_key(class.mask, key) {
+                return Err(Elsewhere);
+            }
+            if receive.sequence < first {
+                (first, first_class, first_place) = (receive.sequence, number, place);
             }
         }
         if first == u64::MAX {
             return Ok(None);
         }
         let slot = first_place.slot;
-        let receive = self.store.at(slot);
-        if receive.state & STAYS != 0 || receive.link.next() != slot {
-            return Err(Elsewhere);
-        }
         let receive = self.store.remove_indexed(slot);
         let class = &mut self.classes[first_class];
         class.table.remove_looked(first_place);
@@ -289,30 +311,23 @@ impl<R: Copy> PostedList<R> {
         let Some(class) = self.classes.get_mut(number) else { return Ok(None) };
         let key = class.key_of(message.tag.0, message.source.0, groups);
         let fragment = fragment(self.hasher, key);
-        let (mask, store) = (class.mask, &self.store);
-        let is_special = std::cell::Cell::new(false);
-        let cell = class.table.find_cell(fragment, |slot| {
-            // Slots of regions are left to others.
-            let Some(receive) = store.high(slot) else {
-                is_special.set(true);
-                return false;
-            };
-            let is_plain = receive.state & STAYS == 0 && receive.link.next() == slot;
-            let has_key = receive.has_key(mask, key);
-            is_special.set(is_special.get() | (has_key & !is_plain));
-            has_key & is_plain
-        })?;
-        let Some(cell) = cell else {
-            return if is_special.get() { Err(Elsewhere) } else { Ok(None) };
-        };
+        let mask = class.mask;
+        let Some(cell) = class.table.cell(fragment)? else { return Ok(None) };
         let slot = cell.slot;
-        let receive = self.store.remove_high(slot);
+        let Some(found) = self.store.high(slot) else { return Err(Elsewhere) };
+        let receive = &*found.entry;
+        if !receive.has_key(mask, key) || receive.state & STAYS != 0 || receive.link.next() != slot {
+            return Err(Elsewhere);
+        }
+        let (sequence, value) = (receive.sequence, receive.value);
+        found.remove();
         cell.clear();
         if class.table.keys() == 0 {
             self.occupied = 0;
         }
-        self.store.matched_indexed(receive.sequence);
-        Ok(Some((receive.id(slot), receive.value)))
+        self.store.settle();
+        self.store.matched_indexed(sequence);
+        Ok(Some((ReceiveId { index: slot, generation: low(sequence) }, value)))
     }
 
     #[inline(always)]
@@ -477,11 +492,7 @@ impl<R: Copy> PostedList<R> {
     fn rebuild(&mut self, number: usize) {
         self.classes[number].table.clear();
         for (_, slot) in self.store.in_order(|receive| receive.home() == number + 1) {
-            let key = self.store.at(slot).wanted().key();
-            let fragment = fragment(self.hasher, key);
-            let receive = self.store.at_mut(slot);
-            (receive.fragment, receive.link) = (fragment, Link::alone(slot));
-            self.index(slot, Some(number), key, fragment);
+            self.index(slot, Some(number));
         }
     }
 

@@ -7,7 +7,7 @@ use super::class::{CLASSES, Groups, Key, Wanted};
 use super::fifo::{Link, Links};
 use super::hash::low;
 use super::pattern::{Envelope, Pattern};
-use super::store::{Entry, NO_SLOT, Store};
+use super::store::{Entry, Store};
 use crate::ids::ReceiveId;
 
 /// One posted receive.
@@ -46,7 +46,7 @@ impl<R: Copy> Receive<R> {
     }
 
     pub(super) fn new(wanted: Wanted, stay: Stay, value: R) -> Self {
-        let link = Link::free(NO_SLOT);
+        let link = Link::default();
         let (tag, mask, source, source_mask, state, fragment, sequence) = (0, 0, 0, 0, 0, 0, 0);
         let mut new = Self { tag, mask, source_mask, source, sequence, state, fragment, link, value };
         new.write(wanted, stay, value, sequence);
@@ -66,6 +66,13 @@ impl<R: Copy> Receive<R> {
     #[inline]
     pub(super) const fn home(&self) -> usize {
         (self.state >> 8) as usize
+    }
+
+    /// What [`Self::write`] leaves out: what an indexed receive needs, alone of its key.
+    #[inline(always)]
+    pub(super) fn write_indexed(&mut self, slot: u32, home: usize, fragment: u32) {
+        self.set_home(home);
+        (self.fragment, self.link) = (fragment, Link::alone(slot));
     }
 
     #[inline]
@@ -109,14 +116,8 @@ impl<R: Copy> Entry for Receive<R> {
     }
 
     #[inline]
-    fn release(&mut self, next: u32) {
-        self.sequence = 0;
-        self.link = Link::free(next);
-    }
-
-    #[inline]
-    fn next_free(&self) -> u32 {
-        self.link.next()
+    fn release(&mut self) {
+        self.retire();
     }
 }
 

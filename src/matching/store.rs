@@ -18,10 +18,8 @@ pub(super) trait Entry: Copy {
     fn sequence(&self) -> u64;
     /// Zero the sequence number.
     fn retire(&mut self);
-    /// Zero the sequence number; `next` is the next free slot.
-    fn release(&mut self, next: u32);
-    /// What [`Self::release`] was given.
-    fn next_free(&self) -> u32;
+    /// The same, when it was indexed but its slot can be dense next.
+    fn release(&mut self);
 }
 
 /// See the head of this file.
@@ -49,8 +47,10 @@ pub(super) struct Store<T> {
     regions: [Option<Box<Region<T>>>; REGIONS as usize],
     /// Indexed entries in each region.
     pinned: [u32; REGIONS as usize],
-    /// The last freed slot, linked to the one freed before it.
-    free_slot: u32,
+    /// Free slots of chunks, a stack. Apart from the entries, so that taking
+    /// one does not wait for an entry's memory.
+    free: Chunks<u32, FREE_SLOTS>,
+    free_len: u32,
     /// The first slot that was never used.
     unused_slot: u32,
     chunks: Chunks<T, CHUNK>,
@@ -71,7 +71,8 @@ impl<T: Entry> Store<T> {
             dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
             regions: [const { None }; REGIONS as usize],
             pinned: [0; REGIONS as usize],
-            free_slot: NO_SLOT,
+            free: Chunks::new(),
+            free_len: 0,
             unused_slot: CHUNK_SLOTS,
             chunks: Chunks::new(),
         }
@@ -91,7 +92,7 @@ impl<T: Entry> Store<T> {
 
     pub(super) fn bytes(&self) -> usize {
         let regions = self.regions.iter().chain([&self.current]).flatten().count();
-        size_of::<Self>() + regions * size_of::<Region<T>>() + self.chunks.bytes()
+        size_of::<Self>() + regions * size_of::<Region<T>>() + self.chunks.bytes() + self.free.bytes()
     }
 
     /// The entry in a slot, whatever number that is. May be free.
@@ -288,46 +289,35 @@ impl<T: Entry> Store<T> {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.older += 1;
-        if self.free_slot == NO_SLOT {
-            self.add_slot(filler());
-        }
-        let slot = self.free_slot;
-        let entry = self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK));
-        self.free_slot = entry.next_free();
-        (slot, sequence, entry)
+        let slot = if self.free_len == 0 {
+            self.add_slot(filler())
+        } else {
+            self.free_len -= 1;
+            *self.free.at(self.free_len as usize)
+        };
+        (slot, sequence, self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK)))
     }
 
     #[cold]
     #[inline(never)]
-    fn add_slot(&mut self, filler: T) {
+    fn add_slot(&mut self, mut filler: T) -> u32 {
         let slot = self.unused_slot;
         self.unused_slot += 1;
+        filler.retire();
         self.chunks.reach(slot as usize - CHUNK, filler);
-        self.at_mut(slot).release(NO_SLOT);
-        self.free_slot = slot;
+        slot
     }
 
-    /// An entry in a slot that is in a chunk.
+    /// An indexed entry, if its slot is in a chunk. When it was taken out, [`Self::settle`] must follow.
     #[inline(always)]
-    pub(super) fn high(&self, slot: u32) -> Option<&T> {
-        self.chunks.get((slot as usize).wrapping_sub(CHUNK))
+    pub(super) fn high(&mut self, slot: u32) -> Option<High<'_, T>> {
+        let entry = self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))?;
+        Some(High { entry, slot, free: &mut self.free, free_len: &mut self.free_len, older: &mut self.older })
     }
 
-    /// Take out an indexed entry of [`Self::high`]. Budget: 15 instructions.
+    /// An indexed entry was taken out.
     #[inline(always)]
-    pub(super) fn remove_high(&mut self, slot: u32) -> T {
-        let next = self.free_slot;
-        let entry = self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK));
-        let taken = *entry;
-        entry.release(next);
-        self.free_slot = slot;
-        self.forget_indexed();
-        taken
-    }
-
-    #[inline(always)]
-    fn forget_indexed(&mut self) {
-        self.older -= 1;
+    pub(super) fn settle(&mut self) {
         if self.older == 0 && self.limit == 0 {
             self.enter_dense();
         }
@@ -336,16 +326,21 @@ impl<T: Entry> Store<T> {
     /// Take out an indexed entry. Budget: 18 instructions.
     #[inline(always)]
     pub(super) fn remove_indexed(&mut self, slot: u32) -> T {
-        if slot < LOW_SLOTS { self.remove_indexed_low(slot) } else { self.remove_high(slot) }
+        let Some(found) = self.high(slot) else { return self.remove_indexed_low(slot) };
+        let taken = *found.entry;
+        found.remove();
+        self.settle();
+        taken
     }
 
     #[cold]
     #[inline(never)]
     fn remove_indexed_low(&mut self, slot: u32) -> T {
         let taken = *self.at(slot);
-        self.at_mut(slot).release(NO_SLOT);
+        self.at_mut(slot).release();
         self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
-        self.forget_indexed();
+        self.older -= 1;
+        self.settle();
         taken
     }
 
@@ -398,8 +393,9 @@ impl<T: Entry> Store<T> {
         };
         let Some(region) = (0..REGIONS).find(is_free) else { return false };
         let (1.., Some(current)) = (self.dense_limit, self.current.take()) else { return false };
+        // What is copied may be indexed.
         let mut filler = current.0[0];
-        filler.retire();
+        filler.release();
         self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
         let taken = self.regions[region as usize].take();
         self.current = Some(taken.unwrap_or_else(|| Box::new(Region([filler; PLACES as usize]))));
@@ -432,12 +428,9 @@ impl<T: Entry> Store<T> {
                 last = entry.sequence();
             }
         }
-        let mut slot = self.free_slot;
-        let mut free = 0;
-        while slot != NO_SLOT {
-            assert_eq!(self.at(slot).sequence(), 0);
-            slot = self.at(slot).next_free();
-            free += 1;
+        let free = self.free_len as usize;
+        for at in 0..free {
+            assert_eq!(self.at(*self.free.at(at)).sequence(), 0);
         }
         let low_indexed = self
             .in_order(|entry| !is_dense_entry(entry))
@@ -468,6 +461,26 @@ impl<T: Entry> Dense<'_, T> {
         if let Some(older) = self.older {
             *older -= 1;
         }
+    }
+}
+
+/// An indexed entry that was found, and how to take it out.
+pub(super) struct High<'a, T> {
+    pub(super) entry: &'a mut T,
+    slot: u32,
+    free: &'a mut Chunks<u32, FREE_SLOTS>,
+    free_len: &'a mut u32,
+    older: &'a mut u32,
+}
+
+impl<T: Entry> High<'_, T> {
+    /// Budget: 12 instructions.
+    #[inline(always)]
+    pub(super) fn remove(self) {
+        self.entry.retire();
+        self.free.put(*self.free_len as usize, self.slot);
+        *self.free_len += 1;
+        *self.older -= 1;
     }
 }
 
@@ -508,7 +521,9 @@ const LOW_SLOTS: u32 = PLACES * REGIONS;
 /// Slots of a chunk, and the first slot that is in one.
 const CHUNK_SLOTS: u32 = 512;
 const CHUNK: usize = CHUNK_SLOTS as usize;
+/// Free slots of a chunk: 4 KiB.
+const FREE_SLOTS: usize = 1024;
 /// An entry is young while fewer than so many came after it.
-const YOUNG: u64 = 12;
+const YOUNG: u64 = 32;
 /// So many young matches in a row make a list dense again.
 const STREAK: u32 = 32;

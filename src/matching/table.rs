@@ -17,6 +17,8 @@ pub(super) struct Table {
     used: u32,
     /// The power of two by which lines are addressed that the sweep has not reached.
     half: u32,
+    /// What lines it has reached are addressed by: `2 * half - 1`.
+    wide: u32,
     keys: u32,
     /// A new key beyond this many splits a line. Zero during a sweep.
     limit: u32,
@@ -67,6 +69,7 @@ impl Table {
             lines: Chunks::new(),
             used: LINES_MIN,
             half: LINES_MIN,
+            wide: 2 * LINES_MIN - 1,
             keys: 0,
             limit: LINES_MIN * KEYS_PER_LINE,
             overflow: Chunks::new(),
@@ -90,6 +93,7 @@ impl Table {
             }
         }
         (self.used, self.half, self.keys, self.limit) = (LINES_MIN, LINES_MIN, 0, LINES_MIN * KEYS_PER_LINE);
+        self.wide = 2 * LINES_MIN - 1;
         (self.overflow_used, self.overflow_free) = (0, 0);
     }
 
@@ -102,6 +106,7 @@ impl Table {
             *self.lines.at_mut(number) = Line::EMPTY;
         }
         (self.used, self.half, self.limit) = (lines, lines, lines * KEYS_PER_LINE);
+        self.wide = 2 * lines - 1;
     }
 
     pub(super) const fn bytes(&self) -> usize {
@@ -136,26 +141,20 @@ impl Table {
         if line.link() == 0 { None } else { self.find_overflow(line.link(), fragment, key) }
     }
 
-    /// Where a key is if it is in its own line, with what `key` made of the entry; an error if it may be elsewhere.
-    /// Budget: 30 instructions and one cache line, plus `key`.
+    /// The place of [`Self::cell`].
     #[inline(always)]
-    pub(super) fn look<K>(
-        &self,
-        fragment: u32,
-        key: impl Fn(u32) -> Option<K>,
-    ) -> Result<Option<(Place, K)>, Elsewhere> {
+    pub(super) fn look(&self, fragment: u32) -> Result<Option<Place>, Elsewhere> {
         let number = self.line_of(fragment);
         let Some(line) = self.lines.get(number as usize) else { return Ok(None) };
-        let mut cells = line.cells_with_fragment(fragment);
-        while cells != 0 {
-            let cell = cell_of(cells);
-            let slot = line.slot(cell);
-            if let Some(key) = key(slot) {
-                return Ok(Some((Place { line: number, cell, slot }, key)));
-            }
-            cells &= cells - 1;
+        let cells = line.cells_with_fragment(fragment);
+        if cells == 0 {
+            return if line.link() == 0 { Ok(None) } else { Err(Elsewhere) };
         }
-        if line.link() == 0 { Ok(None) } else { Err(Elsewhere) }
+        if cells & (cells - 1) != 0 {
+            return Err(Elsewhere);
+        }
+        let cell = cell_of(cells);
+        Ok(Some(Place { line: number, cell, slot: line.slot(cell) }))
     }
 
     /// Take out a key whose place [`Self::look`] found. Budget: 10 instructions.
@@ -165,30 +164,42 @@ impl Table {
         self.keys -= 1;
     }
 
-    /// The cell of a key if it is in its own line, to be taken out; an error if it may be elsewhere. Budget: 30
-    /// instructions and one cache line, plus `is_key`.
+    /// The only cell of a key's own line that may be the key's, if any; an error if several may, or other lines must be
+    /// looked into. A cell that is not the key's says nothing of those. Budget: 25 instructions and one cache line.
     #[inline(always)]
-    pub(super) fn find_cell(
-        &mut self,
-        fragment: u32,
-        is_key: impl Fn(u32) -> bool,
-    ) -> Result<Option<Cell<'_>>, Elsewhere> {
+    pub(super) fn cell(&mut self, fragment: u32) -> Result<Option<Cell<'_>>, Elsewhere> {
         let number = self.line_of(fragment);
         let Some(line) = self.lines.get_mut(number as usize) else { return Ok(None) };
-        let mut cells = line.cells_with_fragment(fragment);
-        while cells != 0 {
-            let slot = line.slot(cell_of(cells));
-            if is_key(slot) {
-                return Ok(Some(Cell { line, top: cells.trailing_zeros(), keys: &mut self.keys, slot }));
-            }
-            cells &= cells - 1;
+        let cells = line.cells_with_fragment(fragment);
+        if cells == 0 {
+            return if line.link() == 0 { Ok(None) } else { Err(Elsewhere) };
         }
-        if line.link() == 0 { Ok(None) } else { Err(Elsewhere) }
+        if cells & (cells - 1) != 0 {
+            return Err(Elsewhere);
+        }
+        let slot = line.slot(cell_of(cells));
+        Ok(Some(Cell { line, top: cells.trailing_zeros(), keys: &mut self.keys, slot }))
+    }
+
+    /// Add a key if no cell of its own line can be the same key's and one is free: whether it was so. Budget: 40
+    /// instructions and one cache line; and one split while a sweep goes on.
+    #[inline(always)]
+    pub(super) fn insert_quick(&mut self, fragment: u32, slot: u32) -> bool {
+        let number = self.line_of(fragment);
+        let Some(line) = self.lines.get_mut(number as usize) else { return false };
+        if line.cells_with_fragment(fragment) != 0 || line.link() != 0 || !line.push(fragment, slot) {
+            return false;
+        }
+        self.keys += 1;
+        if self.keys > self.limit {
+            self.split();
+        }
+        true
     }
 
     /// The first entry of the key, or else `slot` is that now. Budget: 40 instructions and one cache line, plus
     /// `is_key`; and one split while a sweep goes on.
-    #[inline(always)]
+    #[inline]
     pub(super) fn find_or_insert(
         &mut self,
         fragment: u32,
@@ -301,8 +312,8 @@ impl Table {
     /// Budget: 5 instructions.
     #[inline]
     const fn line_of(&self, fragment: u32) -> u32 {
-        let wide = fragment & (2 * self.half - 1);
-        if wide < self.used { wide } else { wide & (self.half - 1) }
+        let wide = fragment & self.wide;
+        if wide < self.used { wide } else { wide & (self.wide >> 1) }
     }
 
     #[inline]
@@ -347,6 +358,7 @@ impl Table {
         self.used += 1;
         if self.used == 2 * self.half {
             self.half = self.used;
+            self.wide = 2 * self.half - 1;
             self.limit = self.used.saturating_mul(KEYS_PER_LINE);
         } else {
             self.limit = 0;

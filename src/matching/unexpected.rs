@@ -12,7 +12,7 @@ use super::message::{ClassLinks, DENSE, INDEXED, LINKS, LINKS_WITHIN, Message};
 use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
 use super::store::{Dense, Store};
-use super::table::{Elsewhere, Place};
+use super::table::Elsewhere;
 use crate::ids::MessageId;
 
 /// The list of unexpected messages.
@@ -32,9 +32,6 @@ pub(super) struct UnexpectedList<M> {
     builds: u64,
     scanned: u64,
 }
-
-/// An indexed message that was found, and where, if by an index.
-type Found = (u32, Option<(usize, u32, Place)>);
 
 impl<M: Copy> UnexpectedList<M> {
     pub(super) fn new(hasher: Hasher, dense_limit: u32) -> Self {
@@ -83,7 +80,23 @@ impl<M: Copy> UnexpectedList<M> {
         let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
         (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
         (message.sequence, message.value) = (sequence, value);
-        self.index(slot, envelope, groups);
+        let mut live = self.live;
+        let mut slow = 0;
+        while live != 0 {
+            let number = live.trailing_zeros() as usize;
+            live &= live - 1;
+            let Some(class) = self.classes.get_mut(number) else { break };
+            let key = class.key_of(envelope.tag.0, envelope.source.0, groups);
+            match message.links.get_mut(number) {
+                Some(link) if class.table.insert_quick(fragment(self.hasher, key), slot) => {
+                    *link = Link::alone(slot);
+                }
+                _ => slow |= 1 << number,
+            }
+        }
+        if slow != 0 {
+            self.index(slot, slow, groups);
+        }
         MessageId { index: slot, generation: low(sequence) }
     }
 
@@ -93,23 +106,22 @@ impl<M: Copy> UnexpectedList<M> {
         for slot in self.store.spill() {
             let message = self.store.at_mut(slot);
             message.home = INDEXED;
-            let envelope = message.envelope();
-            self.index(slot, &envelope, groups);
+            self.index(slot, self.live, groups);
         }
     }
 
-    /// Put a message into every live class.
+    /// Put a message into each of these classes.
+    #[inline(never)]
+    fn index(&mut self, slot: u32, mut classes: u32, groups: &Groups) {
+        let message = self.store.at(slot).envelope();
+        while classes != 0 {
+            let number = classes.trailing_zeros() as usize;
+            classes &= classes - 1;
+            self.index_in(number, slot, &message, groups);
+        }
+    }
+
     #[inline]
-    fn index(&mut self, slot: u32, message: &Envelope, groups: &Groups) {
-        let mut live = self.live;
-        while live != 0 {
-            let number = live.trailing_zeros() as usize;
-            live &= live - 1;
-            self.index_in(number, slot, message, groups);
-        }
-    }
-
-    #[inline(always)]
     fn index_in(&mut self, number: usize, slot: u32, message: &Envelope, groups: &Groups) {
         let class = &mut self.classes[number];
         let key = class.key_of(message.tag.0, message.source.0, groups);
@@ -124,33 +136,36 @@ impl<M: Copy> UnexpectedList<M> {
         }
     }
 
-    /// Take an indexed message out of every live class. `found` is where one of them has it, if that is known.
-    #[inline(always)]
-    fn unindex(&mut self, slot: u32, found: Option<(usize, u32, Place)>, groups: &Groups) -> Message<M> {
+    /// Take an indexed message out of every live class.
+    #[inline]
+    fn unindex(&mut self, slot: u32, groups: &Groups) -> Message<M> {
         let message = self.store.remove_indexed(slot);
-        let mut live = self.live;
-        while live != 0 {
-            let number = live.trailing_zeros() as usize;
-            live &= live - 1;
-            let class = &mut self.classes[number];
-            let fragment = match found {
-                Some((at, fragment, _)) if at == number => fragment,
-                _ => fragment(self.hasher, class.key_of(message.tag, message.source, groups)),
-            };
-            // Nearly always it is the only entry of its key, and in the key's own line.
-            if message.links.get(number).is_some_and(|link| link.next() == slot)
-                && let Ok(Some(cell)) = class.table.find_cell(fragment, |other| other == slot)
-            {
-                cell.clear();
-            } else {
-                self.unindex_from(number, fragment, slot, &message);
-            }
-        }
+        self.unindex_from(slot, self.live, &message, groups);
         message
     }
 
+    /// Take a message, which has left its slot, out of these classes. Budget: 60 instructions each.
     #[inline(never)]
-    fn unindex_from(&mut self, number: usize, fragment: u32, slot: u32, message: &Message<M>) {
+    fn unindex_from(&mut self, slot: u32, mut classes: u32, message: &Message<M>, groups: &Groups) {
+        while classes != 0 {
+            let number = classes.trailing_zeros() as usize;
+            classes &= classes - 1;
+            let Some(class) = self.classes.get_mut(number) else { break };
+            let fragment = fragment(self.hasher, class.key_of(message.tag, message.source, groups));
+            // Nearly always it is the only entry of its key, and in the key's own line.
+            if message.links.get(number).is_some_and(|link| link.next() == slot)
+                && let Ok(Some(cell)) = class.table.cell(fragment)
+                && cell.slot == slot
+            {
+                cell.clear();
+            } else {
+                self.unindex_slow(number, fragment, slot, message);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn unindex_slow(&mut self, number: usize, fragment: u32, slot: u32, message: &Message<M>) {
         let class = &mut self.classes[number];
         let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
         let link = match message.links.get(number) {
@@ -173,7 +188,7 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(never)]
     fn first_any(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
         if self.store.indexed() != 0
-            && let Some((slot, _)) = self.find_indexed(wanted, groups)
+            && let Some(slot) = self.find_indexed(wanted, groups)
         {
             return Some(self.store.at(slot).id(slot));
         }
@@ -222,8 +237,8 @@ impl<M: Copy> UnexpectedList<M> {
         Some(taken)
     }
 
-    /// The most frequent case alone, for few instructions: the class was searched last as well, and what it has is
-    /// in the key's own line. An error says nothing. Budget: 110 instructions, and 50 for each further live class.
+    /// The most frequent case alone, for few instructions: the class is there, and what it has is alone in the
+    /// key's own line. An error says nothing. Budget: 110 instructions, and 50 for each further live class.
     #[inline(always)]
     pub(super) fn take_first_quick(
         &mut self,
@@ -231,76 +246,58 @@ impl<M: Copy> UnexpectedList<M> {
         groups: &Groups,
     ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
         let (mask, kind) = (wanted.mask, wanted.kind());
-        let number = self.recent;
-        let Some(class) = self.classes.get_mut(number).filter(|class| class.is_for(mask, kind)) else {
+        if (self.searches + 1).is_multiple_of(SWEEP) {
             return Err(Elsewhere);
-        };
+        }
+        let is_recent = self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind));
+        if !is_recent {
+            self.recent = self.classes.iter().position(|class| class.is_for(mask, kind)).ok_or(Elsewhere)?;
+        }
+        let number = self.recent;
+        let Some(class) = self.classes.get_mut(number) else { return Err(Elsewhere) };
         self.searches += 1;
         class.used_at = self.searches;
         let key = wanted.key();
         let fragment = fragment(self.hasher, key);
-        let store = &self.store;
-        if self.live == 1 << number && number < LINKS_WITHIN {
-            // Most often of all, no other class is live and no other message has the key.
-            let is_special = std::cell::Cell::new(false);
-            let cell = class.table.find_cell(fragment, |slot| {
-                let Some(message) = store.high(slot) else {
-                    is_special.set(true);
-                    return false;
-                };
-                let has_key = message.has_key(mask, kind, key, groups);
-                let is_plain = message.links[number].next() == slot;
-                is_special.set(is_special.get() | (has_key & !is_plain));
-                has_key & is_plain
-            })?;
-            if let Some(cell) = cell {
-                let slot = cell.slot;
-                let message = self.store.remove_high(slot);
-                cell.clear();
-                self.store.matched_indexed(message.sequence);
-                return Ok(Some(message.taken(slot)));
-            }
-            return if is_special.get() { Err(Elsewhere) } else { Ok(None) };
+        let Some(cell) = class.table.cell(fragment)? else { return Ok(None) };
+        let slot = cell.slot;
+        // Most often of all, no other message has the key.
+        let Some(found) = self.store.high(slot) else { return Err(Elsewhere) };
+        let is_alone = found.entry.links.get(number).is_some_and(|link| link.next() == slot);
+        if !is_alone || !found.entry.has_key(mask, kind, key, groups) {
+            return Err(Elsewhere);
         }
-        let found = class
-            .table
-            .look(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups).then_some(()))?;
-        let Some((place, ())) = found else { return Ok(None) };
-        Ok(Some(self.take_found(place.slot, (number, fragment, place), groups)))
-    }
-
-    #[inline(never)]
-    fn take_found(
-        &mut self,
-        slot: u32,
-        found: (usize, u32, Place),
-        groups: &Groups,
-    ) -> (MessageId, Envelope, M) {
-        let message = self.unindex(slot, Some(found), groups);
-        self.store.matched_indexed(message.sequence);
-        message.taken(slot)
+        let (taken, sequence) = (found.entry.taken(slot), found.entry.sequence);
+        found.remove();
+        cell.clear();
+        self.store.settle();
+        let others = self.live & !(1 << number);
+        if others != 0 {
+            let message = *self.store.at(slot);
+            self.unindex_from(slot, others, &message, groups);
+        }
+        self.store.matched_indexed(sequence);
+        Ok(Some(taken))
     }
 
     #[inline(always)]
     fn take_first_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<(MessageId, Envelope, M)> {
-        let (slot, found) = self.find_indexed(wanted, groups)?;
-        if let Some(found) = found {
-            return Some(self.take_found(slot, found, groups));
-        }
-        let message = self.unindex(slot, None, groups);
+        let slot = self.find_indexed(wanted, groups)?;
+        let message = self.unindex(slot, groups);
         self.store.matched_indexed(message.sequence);
         Some(message.taken(slot))
     }
 
+    /// The slot of the first indexed message that fits.
     #[inline(always)]
-    fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<Found> {
+    fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
         let (mask, kind) = (wanted.mask, wanted.kind());
         let number = if self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind)) {
             self.recent
         } else {
             match self.class_for(mask, kind, groups) {
                 Some(number) => number,
-                None => return self.scan(wanted, groups).map(|slot| (slot, None)),
+                None => return self.scan(wanted, groups),
             }
         };
         self.searches += 1;
@@ -313,7 +310,7 @@ impl<M: Copy> UnexpectedList<M> {
         let fragment = fragment(self.hasher, key);
         let store = &self.store;
         let place = class.table.find(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups))?;
-        Some((place.slot, Some((number, fragment, place))))
+        Some(place.slot)
     }
 
     /// The class of a mask and kind of source, built if need be. None if every one is in use by others.
@@ -421,7 +418,7 @@ impl<M: Copy> UnexpectedList<M> {
 
     #[inline(never)]
     fn take_indexed(&mut self, slot: u32, groups: &Groups) -> (Envelope, M) {
-        let message = self.unindex(slot, None, groups);
+        let message = self.unindex(slot, groups);
         (message.envelope(), message.value)
     }
 

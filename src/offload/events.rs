@@ -50,15 +50,16 @@ impl Offload {
         }
     }
 
-    /// A message without a tag used a buffer.
+    /// A message without a tag used a buffer. If the device counted it, it is decided as well: it takes no receive.
     ///
     /// # Errors
-    /// None was posted.
-    pub(crate) fn handle_untagged(&mut self, device: DeviceId) -> Checked<()> {
-        let Some(nic) = self.nics.get_mut(device.0 as usize) else {
-            return Err(Box::new(Fault::UnknownDevice { device }));
-        };
-        nic.phase.handle_buffer_used(device)
+    /// No buffer was posted, or the device cannot have counted it.
+    pub(crate) fn handle_untagged(&mut self, device: DeviceId, counted: bool) -> Checked<()> {
+        self.handle_arrived(device, counted)?;
+        if counted {
+            self.handle_decided(device);
+        }
+        Ok(())
     }
 
     /// A counted message was decided.

@@ -15,6 +15,32 @@ pub struct TagLayout {
     pub source_bits: u64,
 }
 
+/// A peer cannot be named so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// The name has bits where the layout has none for names.
+    #[error("{peer:?} cannot be named {bits:#x}: names have the bits {source_bits:#x} of a tag")]
+    OutsideLayout {
+        /// The peer.
+        peer: PeerId,
+        /// Its name.
+        bits: u64,
+        /// See [`TagLayout::source_bits`].
+        source_bits: u64,
+    },
+    /// The name is another's.
+    #[error("{peer:?} cannot be named {bits:#x}: that is {by:?}")]
+    Taken {
+        /// The peer.
+        peer: PeerId,
+        /// Its name.
+        bits: u64,
+        /// Whose name it is.
+        by: PeerId,
+    },
+}
+
 /// What is known of the peers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peers {
@@ -41,15 +67,23 @@ impl Peers {
     }
 
     /// The bits of a tag that name this peer.
-    pub(crate) fn name(&mut self, peer: PeerId, bits: u64) {
-        let Some(layout) = self.layout else { return };
-        let bits = bits & layout.source_bits;
-        self.names.insert(bits, peer);
+    pub(crate) fn name(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
+        let Some(TagLayout { source_bits }) = self.layout else { return Ok(()) };
+        if bits & !source_bits != 0 {
+            return Err(NameError::OutsideLayout { peer, bits, source_bits });
+        }
+        if let Some(&by) = self.names.get(&bits).filter(|&&by| by != peer) {
+            return Err(NameError::Taken { peer, bits, by });
+        }
         let at = peer.0 as usize;
         if self.named.len() <= at {
             self.named.resize(at + 1, None);
         }
-        self.named[at] = Some(bits);
+        if let Some(before) = self.named[at].replace(bits) {
+            self.names.remove(&before);
+        }
+        self.names.insert(bits, peer);
+        Ok(())
     }
 
     pub(crate) fn path(&self, peer: PeerId) -> Option<DeviceId> {

@@ -34,7 +34,7 @@ mod tests;
 pub use clause::{Clause, Rules};
 pub use entry::{Place, Step};
 pub use fault::Fault;
-pub use layout::TagLayout;
+pub use layout::{NameError, TagLayout};
 pub use overlap::CLASSES_MAX;
 pub use reason::{Reason, Statistics};
 
@@ -208,8 +208,8 @@ impl Offload {
     }
 
     /// Which bits of a tag name a peer.
-    pub(crate) fn name_peer(&mut self, peer: PeerId, bits: u64) {
-        self.peers.name(peer, bits);
+    pub(crate) fn name_peer(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
+        self.peers.name(peer, bits)
     }
 
     pub(crate) fn path(&self, peer: PeerId) -> Option<DeviceId> {

@@ -152,7 +152,7 @@ mod tests {
                 next_out += 1;
             }
         }
-        assert_eq!(outbox.len() as u32, next_in - next_out);
+        assert_eq!(outbox.len(), (next_in - next_out) as usize);
         assert!(outbox.items.len() <= 512, "what was read is given up: {}", outbox.items.len());
     }
 

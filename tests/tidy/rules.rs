@@ -62,7 +62,9 @@ pub(crate) fn unsafe_without_comment(text: &Text) -> Vec<String> {
             continue;
         }
         // Up through the rest of the statement: comments and attributes, at most one line of code.
-        let above = lines[..number].iter().rev().map(|line| line.trim_start());
+        let above = lines[..number].iter().rev().map(|line| line.trim());
+        let mut first = true;
+        let above = above.skip_while(|line| std::mem::take(&mut first) && line.ends_with('='));
         let comment = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));
         if !comment.into_iter().any(|line| line.contains("SAFETY:")) {
             wrong.push(format!("line {}: unsafe without a SAFETY comment above it", number + 1));

@@ -100,6 +100,10 @@ fn unsafe_without_a_safety_comment_is_found() {
     assert_eq!(rules::unsafe_without_comment(&text("a.rs", &block)).len(), 1);
     assert_eq!(rules::unsafe_without_comment(&text("a.rs", &format!("// It is.\n{block}"))).len(), 1);
     assert_eq!(rules::unsafe_without_comment(&text("a.rs", &with)).len(), 0);
+    let statement = format!("// SAFETY: it is.\nlet x =\n    {block};");
+    assert_eq!(rules::unsafe_without_comment(&text("a.rs", &statement)).len(), 0);
+    let farther = format!("// SAFETY: it is.\nlet y = 1;\nlet x =\n    {block};");
+    assert_eq!(rules::unsafe_without_comment(&text("a.rs", &farther)).len(), 1);
     let implementation = format!("{} impl Send for X {{}}", "unsafe");
     assert_eq!(rules::unsafe_without_comment(&text("a.rs", &implementation)).len(), 1);
     assert_eq!(rules::unsafe_without_comment(&text("a.rs", "// no unsafe { here }")).len(), 0);

@@ -15,8 +15,8 @@ pub(super) struct Book {
     pub(super) decisions: Vec<Decision>,
     /// By message: which of its sender's it is.
     pub(super) sent: Vec<u32>,
-    /// Accepted, matched by no device, and not decided; in the order of acceptance.
-    pub(super) undecided: Vec<Undecided>,
+    /// Messages that the engine holds and has not decided, as far as was seen; in the order in which it was told.
+    pub(super) undecided: Vec<u32>,
     /// Matched by a device that has not told it yet.
     pub(super) by_device: Vec<u32>,
     /// By thread: what is done.
@@ -52,14 +52,6 @@ pub(super) struct Progress {
     /// A cancel was called and is not answered.
     pub(super) cancelling: bool,
     pub(super) ended: bool,
-}
-
-/// A message that is not decided.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Undecided {
-    pub(super) message: u32,
-    /// The engine knows of it.
-    pub(super) told: bool,
 }
 
 /// Where a message goes.
@@ -114,8 +106,8 @@ impl Book {
         let place = usize::try_from(token.0).unwrap_or(usize::MAX);
         tokens.resize(tokens.len().max(place + 1), None);
         tokens[place] = Some(message);
-        if let Some(undecided) = self.undecided.iter_mut().find(|undecided| undecided.message == message) {
-            undecided.told = true;
+        if self.decisions[message as usize] == Decision::Open {
+            self.undecided.push(message);
         }
     }
 
@@ -129,7 +121,7 @@ impl Book {
     }
 
     pub(super) fn decide(&mut self, message: u32, decision: Decision) {
-        self.undecided.retain(|undecided| undecided.message != message);
+        self.undecided.retain(|other| *other != message);
         self.decisions[message as usize] = decision;
     }
 
@@ -178,7 +170,8 @@ impl Book {
             }
             Event::Data(data) => match data.target {
                 tagmatch::seam::DataTarget::Entry(handle) => format!("the data of {}", named(handle)),
-                target => format!("the data of {target:?}"),
+                tagmatch::seam::DataTarget::Message(message) => format!("the data of {message:?} is lost"),
+                tagmatch::seam::DataTarget::Transfer(transfer) => format!("the data of {transfer:?}"),
             },
             Event::Operation(done) => {
                 let result = if done.success { "done" } else { "failed: matched before" };

@@ -49,12 +49,13 @@ impl World {
             (progress.posted, progress.id.is_some(), progress.cancelling, progress.ended).hash(hasher);
         }
         for decision in &book.decisions {
-            match *decision {
+            if let Decision::Receive(receive) = *decision
+                && book.progress[receive as usize].ended
+            {
                 // What became of it does not matter any more.
-                Decision::Receive(receive) if book.progress[receive as usize].ended => {
-                    hasher.write_u32(u32::MAX)
-                }
-                decision => decision.hash(hasher),
+                hasher.write_u32(u32::MAX);
+            } else {
+                decision.hash(hasher);
             }
         }
         book.undecided.hash(hasher);
@@ -81,6 +82,7 @@ impl Default for Wide {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "half of the word is meant")]
 fn mix(state: u64, word: u64, odd: u64) -> u64 {
     let product = u128::from(state ^ word) * u128::from(odd);
     let (low, high) = (product as u64, (product >> 64) as u64);

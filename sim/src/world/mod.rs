@@ -17,6 +17,7 @@
 
 mod book;
 mod canonical;
+mod observed;
 mod quiet;
 pub mod scope;
 mod user;
@@ -24,16 +25,14 @@ mod user;
 use std::sync::Arc;
 
 use tagmatch::device::Device as _;
-use tagmatch::device::soft::{
-    Acceptance, NoMemory, Observation as Seen, SoftConfig, SoftDevice, SoftMessage, Step,
-};
-use tagmatch::engine::{Config, End, Engine};
+use tagmatch::device::soft::{NoMemory, SoftConfig, SoftDevice, SoftMessage, Step};
+use tagmatch::engine::{Config, Engine};
 use tagmatch::ids::DeviceId;
 use tagmatch::offload::{Fault, TagLayout};
 use tagmatch::seam::{Answer, Buffer, Command, Event, EventSink, Operation, Remote};
 
-use crate::checker::{MessageName, Monitor, Observation, Options, ReceiveName, Violation};
-use book::{Book, Decision, Undecided};
+use crate::checker::{Monitor, Observation, Options, Violation};
+use book::{Book, Decision};
 use scope::{EAGER_LIMIT, Scope};
 
 pub use canonical::Fingerprint;
@@ -172,7 +171,7 @@ impl World {
             sent.packets = message.packets;
             let _fresh = self.devices[usize::from(message.path)].send(message.source, sent);
             if let Some(layout) = scope.layout {
-                self.engine.name_peer(message.source, message.tag.0 & layout);
+                let _same = self.engine.name_peer(message.source, message.tag.0 & layout);
             }
             if scope.paths_known {
                 let _first = self.engine.set_path(message.source, DeviceId(message.path));
@@ -261,9 +260,10 @@ impl World {
             self.handle_vanished()?;
         }
         while let Some(fault) = self.engine.poll_fault() {
-            match fault {
-                Fault::Failed { device, .. } if self.book.is_failed(usize::from(device.0)) => {}
-                fault => return Err(Wrong::Fault(fault)),
+            let is_known = matches!(fault, Fault::Failed { device, .. }
+                if self.book.is_failed(usize::from(device.0)));
+            if !is_known {
+                return Err(Wrong::Fault(fault));
             }
         }
         Ok(())
@@ -278,17 +278,14 @@ impl World {
             Action::Submit(_) | Action::Step(..) => {}
         }
         for command in &commands {
-            match *command {
-                Command::Answer { message, .. } if self.book.is_held(at, message) => {
-                    self.handle_command(at, command)?;
-                }
-                Command::Add { handle, .. } => {
-                    let context = self.engine.context_of(device_id(at), handle);
-                    if let Some(receive) = context.and_then(|context| u32::try_from(context).ok()) {
-                        self.book.handle_added(at, handle, receive);
-                    }
-                }
-                _ => {}
+            if let Command::Answer { message, .. } = *command
+                && self.book.is_held(at, message)
+            {
+                self.handle_command(at, command)?;
+            } else if let Command::Add { handle, .. } = *command
+                && let Some(context) = self.engine.context_of(device_id(at), handle)
+            {
+                self.book.handle_added(at, handle, u32::try_from(context).unwrap_or(u32::MAX));
             }
         }
         Ok(())
@@ -357,172 +354,6 @@ impl World {
                 }
             }
             Command::Receive { .. } | Command::Read { .. } | Command::Copy { .. } => {}
-        }
-        Ok(())
-    }
-
-    /// What happened inside a device.
-    fn look_into(&mut self, at: usize) -> Result<(), Wrong> {
-        for seen in self.devices[at].take_observations() {
-            let Seen::Accepted { app_ctx: message, by, .. } = seen else { continue };
-            let Some(sent) = self.scope.messages.get(message as usize) else { continue };
-            let (envelope, path) = (sent.envelope(), sent.path);
-            let sent = self.book.sent[message as usize];
-            let name = MessageName(message);
-            self.observe(Observation::Accepted { message: name, envelope, sent, path }, Monitors::BOTH)?;
-            match by {
-                Acceptance::Entry(handle) => {
-                    let Some(receive) = self.book.receive_of(at, handle) else {
-                        return Err(Wrong::Refused(format!(
-                            "a match with {handle:?}, which was never added"
-                        )));
-                    };
-                    self.book.decisions[message as usize] = Decision::Receive(receive);
-                    self.book.by_device.push(message);
-                    self.tell(|| format!("    device {at} matches m{message} with r{receive}"));
-                    let receive = ReceiveName(receive);
-                    self.observe(
-                        Observation::MatchedByDevice { message: name, receive },
-                        Monitors { points: true, intervals: false },
-                    )?;
-                }
-                Acceptance::Unexpected | Acceptance::Host => {
-                    self.tell(|| format!("    device {at} matches m{message} with nothing"));
-                    self.book.undecided.push(Undecided { message, told: false });
-                }
-                Acceptance::Untagged => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The engine gave a message to a receive.
-    fn handle_decided(&mut self, message: u32, receive: u32) -> Result<(), Wrong> {
-        let (name, to) = (MessageName(message), Some(ReceiveName(receive)));
-        let decided = Observation::Decided { message: name, receive: to };
-        let Some(decision) = self.book.decisions.get(message as usize).copied() else {
-            return Err(Wrong::Completion(format!("m{message} was never sent")));
-        };
-        match decision {
-            Decision::Open => {
-                self.tell(|| format!("    the engine decides: m{message} goes to r{receive}"));
-                self.book.decide(message, Decision::Receive(receive));
-                self.observe(decided, Monitors::BOTH)
-            }
-            // A device matched it, and the engine heard of it.
-            Decision::Receive(by_device) if by_device == receive => {
-                if self.book.by_device.contains(&message) {
-                    self.book.by_device.retain(|other| *other != message);
-                    self.observe(decided, Monitors { points: false, intervals: true })?;
-                }
-                Ok(())
-            }
-            Decision::Unexpected | Decision::Claimed => {
-                self.book.decisions[message as usize] = Decision::Receive(receive);
-                Ok(())
-            }
-            Decision::Receive(_) | Decision::Vanished => {
-                Err(Wrong::Completion(format!("m{message} goes to r{receive}, but was {decision:?} before")))
-            }
-        }
-    }
-
-    /// Unexpected messages that went with their sender.
-    fn handle_vanished(&mut self) -> Result<(), Wrong> {
-        let there: Vec<u32> = self.engine.unexpected().collect();
-        for message in 0..u32::try_from(self.scope.messages.len()).unwrap_or(0) {
-            let was_there = self.book.decisions[message as usize] == Decision::Unexpected;
-            if was_there && self.is_lost(message) && !there.contains(&message) {
-                self.book.decisions[message as usize] = Decision::Vanished;
-                self.tell(|| format!("    m{message} is gone with its sender"));
-                self.observe(Observation::Vanished { message: MessageName(message) }, Monitors::BOTH)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Messages that no longer wait and were given to nobody are unexpected.
-    fn handle_undecided(&mut self) -> Result<(), Wrong> {
-        let mut at = 0;
-        while let Some(&Undecided { message, told }) = self.book.undecided.get(at) {
-            if !told || self.engine.undecided().any(|waiting| waiting == message) {
-                at += 1;
-                continue;
-            }
-            self.book.decide(message, Decision::Unexpected);
-            let name = MessageName(message);
-            if self.is_lost(message) && self.engine.unexpected().all(|unexpected| unexpected != message) {
-                self.book.decisions[message as usize] = Decision::Vanished;
-                self.tell(|| format!("    m{message} is gone with its sender"));
-                self.observe(Observation::Vanished { message: name }, Monitors::BOTH)?;
-                continue;
-            }
-            self.tell(|| format!("    the engine decides: m{message} is unexpected"));
-            self.observe(Observation::Decided { message: name, receive: None }, Monitors::BOTH)?;
-        }
-        Ok(())
-    }
-
-    fn handle_completions(&mut self) -> Result<(), Wrong> {
-        while let Some(completion) = self.engine.poll_completion() {
-            let receive = u32::try_from(completion.context).unwrap_or(u32::MAX);
-            let Some(progress) = self.book.progress.get(receive as usize).copied() else {
-                return Err(Wrong::Completion(format!("{completion:?} is of no receive")));
-            };
-            if progress.ended {
-                return Err(Wrong::Completion(format!("r{receive} ended twice: {:?}", completion.end)));
-            }
-            self.book.progress[receive as usize].ended = true;
-            let cancelled = match completion.end {
-                End::Received(message) => {
-                    self.check_received(receive, message.app_ctx, message.address)?;
-                    false
-                }
-                End::Cancelled if progress.cancelling => true,
-                End::Failed { app_ctx, .. } if self.book.is_anything_lost() => {
-                    if self.book.decisions.get(app_ctx as usize) == Some(&Decision::Open) {
-                        self.handle_decided(app_ctx, receive)?;
-                    }
-                    false
-                }
-                End::Cancelled | End::Failed { .. } | End::Released => {
-                    return Err(Wrong::Completion(format!("r{receive} ended with {:?}", completion.end)));
-                }
-            };
-            self.tell(|| {
-                format!("    r{receive} ends, {}", if cancelled { "cancelled" } else { "received" })
-            });
-            if progress.cancelling {
-                self.book.progress[receive as usize].cancelling = false;
-                let receive = ReceiveName(receive);
-                self.observe(Observation::CancelAnswered { receive, cancelled }, Monitors::BOTH)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_received(&self, receive: u32, message: u32, address: u64) -> Result<(), Wrong> {
-        let decision = self.book.decisions.get(message as usize);
-        if decision != Some(&Decision::Receive(receive)) {
-            return Err(Wrong::Completion(format!("r{receive} got m{message}, which was {decision:?}")));
-        }
-        if address != address_of(receive) {
-            return Err(Wrong::Completion(format!("r{receive} got m{message} at {address:#x}")));
-        }
-        Ok(())
-    }
-
-    fn observe(&mut self, observation: Observation, by: Monitors) -> Result<(), Wrong> {
-        if let Some(monitor) = self.points.as_mut().filter(|_| by.points) {
-            monitor.observe(observation)?;
-        }
-        if let Some(monitor) = self.intervals.as_mut().filter(|_| by.intervals) {
-            monitor.observe(observation)?;
-        }
-        let (points, intervals) = (by.points, by.intervals);
-        let kept = if self.scope.is_failing() { intervals } else { points };
-        if let Some(history) = self.history.as_mut().filter(|_| kept) {
-            history.push(observation);
         }
         Ok(())
     }

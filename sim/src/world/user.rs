@@ -14,14 +14,10 @@ impl World {
     pub(super) fn is_possible(&self, thread: usize) -> bool {
         let ops = &self.scope.threads[thread];
         let Some(&op) = ops.get(self.book.done[thread]) else { return false };
-        match op {
-            Op::Cancel(receive) => {
-                let progress = self.book.progress[receive as usize];
-                // Once it has ended the answer is known; alone, it need not be asked.
-                progress.posted && !(progress.ended && ops.len() == 1)
-            }
-            _ => true,
-        }
+        let Op::Cancel(receive) = op else { return true };
+        let progress = self.book.progress[receive as usize];
+        // Once it has ended the answer is known; alone, it need not be asked.
+        progress.posted && !(progress.ended && ops.len() == 1)
     }
 
     pub(super) fn step_user(&mut self, thread: usize) -> Result<(), Wrong> {

@@ -50,14 +50,14 @@ impl<M: Memory> SoftDevice<M> {
                 }
                 Ok(true)
             }
-            Command::Read { transfer, peer, remote, buffer } => {
+            Command::Read { transfer, peer, tag: _, app_ctx, remote, buffer } => {
                 if self.peers.is_lost(peer) {
                     self.write(super::failure::lost(DataTarget::Transfer(transfer), remote.length));
                 } else {
                     let target = ReadTarget::Transfer(transfer);
                     self.reads.push(PendingRead {
                         peer,
-                        app_ctx: 0,
+                        app_ctx,
                         remote,
                         buffer,
                         immediate: None,
@@ -299,7 +299,8 @@ impl<M: Memory> SoftDevice<M> {
 
     fn tell_untagged(&mut self, completion: &Completion) {
         let (source, length) = (completion.source, completion.byte_len);
-        self.pending.push_back(Event::Untagged { source, message: UNTAGGED, length });
+        let counted = completion.opcode != Opcode::NoTag;
+        self.pending.push_back(Event::Untagged { source, message: UNTAGGED, length, counted });
     }
 
     /// Flags decide, not the opcode (TM-CONTRACT 15.6).

@@ -338,7 +338,8 @@ impl<M: Memory> SoftDevice<M> {
     fn accept_host(&mut self, peer: PeerId, message: SoftMessage) -> Acceptance {
         if !message.is_tagged() {
             let (token, length) = (super::host::UNTAGGED, message.wire_length());
-            self.write(Output::Told(Event::Untagged { source: peer, message: token, length }));
+            let counted = false;
+            self.write(Output::Told(Event::Untagged { source: peer, message: token, length, counted }));
             return Acceptance::Untagged;
         }
         let (payload, telling) = if message.remote().is_some() {

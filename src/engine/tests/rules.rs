@@ -365,7 +365,7 @@ fn a_directed_receive_goes_down_where_the_tag_names_its_source() {
     let config = Config { layout: Some(TagLayout { source_bits: 0xff00 }), ..Config::default() };
     let mut hand = Hand::with(config, &[nic(), Capabilities::default()]);
     for peer in 1..=3 {
-        hand.engine.name_peer(PeerId(peer), u64::from(peer) << 8);
+        hand.engine.name_peer(PeerId(peer), u64::from(peer) << 8).unwrap();
     }
     hand.engine.set_path(PeerId(3), OTHER).unwrap();
     hand.queued(from(0x105, 1), 1);
@@ -459,8 +459,11 @@ fn a_rendezvous_that_the_nic_hands_back_is_read_by_the_host() {
     hand.matched(handle, 7, 3, MatchStage::SoftwareRendezvous(remote));
     hand.tell(&Event::Released(handle));
     let commands = hand.commands(NIC);
-    let [Command::Read { transfer, peer, remote: of, buffer }] = commands[..] else { panic!("{commands:?}") };
+    let [Command::Read { transfer, peer, tag, app_ctx, remote: of, buffer }] = commands[..] else {
+        panic!("{commands:?}")
+    };
     assert_eq!((peer, of, buffer), (PeerId(3), remote, Buffer::new(1000, 100)));
+    assert_eq!((tag.0, app_ctx), (7, 99), "what the sender's FIN must say");
     hand.data(NIC, DataTarget::Transfer(transfer));
     let ends = hand.completions();
     let crate::engine::End::Received(message) = ends[0].end else { panic!("{ends:?}") };
@@ -485,7 +488,7 @@ fn command_slots_are_kept_for_dels_and_one_sync() {
 fn a_receive_that_comes_to_stand_in_the_way_brings_newer_ones_back() {
     let config = Config { layout: Some(TagLayout { source_bits: 0xff00 }), ..Config::default() };
     let mut hand = Hand::with(config, &[nic(), Capabilities::default()]);
-    hand.engine.name_peer(PeerId(1), 0x100);
+    hand.engine.name_peer(PeerId(1), 0x100).unwrap();
     // Peer 9 will turn out to be peer 1; until then its receive stands in nobody's way.
     hand.queued(from(0x105, 9), 1);
     hand.queued(from(0x105, 1), 2);
@@ -516,7 +519,7 @@ fn a_receive_that_comes_to_stand_in_the_way_brings_newer_ones_back() {
 fn a_peer_that_joins_a_group_brings_back_what_the_group_goes_before() {
     let config = Config { layout: Some(TagLayout { source_bits: 0xff00 }), ..Config::default() };
     let mut hand = Hand::with(config, &[nic(), Capabilities::default()]);
-    hand.engine.name_peer(PeerId(1), 0x100);
+    hand.engine.name_peer(PeerId(1), 0x100).unwrap();
     let group = crate::ids::GroupId(4);
     hand.queued(Pattern { source: Source::Group(group), ..any(0x105) }, 1);
     hand.queued(from(0x105, 1), 2);

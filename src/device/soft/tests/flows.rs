@@ -107,14 +107,15 @@ fn a_rendezvous_longer_than_the_buffer_is_handed_back_with_its_headers_in_the_bu
     assert_eq!(headers[..16], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
     assert_eq!(headers[16..32], [0, 0, 0, 0, 0, 1, 8, 0, 0, 0, 0, 7, 0, 0, 1, 44]);
     // The host finishes it.
-    let (transfer, peer) = (transfer(3), ALICE);
-    submit(&mut device, Command::Read { transfer, peer, remote: remote(300), buffer: buffer(0) });
+    let (transfer, peer, tag, app_ctx) = (transfer(3), ALICE, Tag(7), 44);
+    let read = Command::Read { transfer, peer, tag, app_ctx, remote: remote(300), buffer: buffer(0) };
+    submit(&mut device, read);
     assert_eq!(poll(&mut device), []);
     device.take_observations();
     device.run();
     let target = DataTarget::Transfer(transfer);
     assert_eq!(poll(&mut device), [Event::Data(Data { target, length: 300, immediate: None, error: None })]);
-    assert_eq!(device.take_observations(), [Observation::Fin { peer: ALICE, app_ctx: 0 }]);
+    assert_eq!(device.take_observations(), [Observation::Fin { peer: ALICE, app_ctx: 44 }]);
 }
 
 #[test]
@@ -295,6 +296,8 @@ fn a_lost_path_ends_the_reads_of_that_peer_alone() {
     let read = |index, peer| Command::Read {
         transfer: transfer(index),
         peer,
+        tag: Tag(7),
+        app_ctx: 0,
         remote: remote(10),
         buffer: buffer(3),
     };

@@ -87,10 +87,11 @@ fn a6_below_33_buffers() {
 #[test]
 fn a8_a_malformed_message_is_counted_or_not() {
     let malformed_message = SoftMessage { kind: Kind::Malformed, ..SoftMessage::no_tag(9) };
-    for (malformed, phase) in [(Malformed::NoTag, 0), (Malformed::Unexpected, 1)] {
+    for (malformed, phase) in [(Malformed::NoTag, 0_u16), (Malformed::Unexpected, 1)] {
         let mut device = with(Switches { malformed, ..Switches::default() });
         let events = outcome(&mut device, malformed_message.clone());
-        assert!(matches!(events[..], [Event::Untagged { length: 9, .. }]));
+        let [Event::Untagged { length: 9, counted, .. }] = events[..] else { panic!("{events:?}") };
+        assert_eq!(u16::from(counted), phase);
         assert_eq!(device.list().expect("has one").hardware_phase(), phase);
     }
 }
