@@ -13,8 +13,9 @@
 //! the engine ([`crate::seam::EventSink`]), then [`Engine::poll_completions`]. A device of 0 tags is the software
 //! fallback, through the same code.
 //!
-//! Budgets in host instructions (docs/performance.md has the figures): post + arrival + completion in software
-//! 150, offloaded 300, the device excluded.
+//! Goals in host instructions, the device excluded (docs/performance.md has the figures): post + arrival + completion
+//! in software 150, offloaded 300. The budgets beside the functions are what stands: together 180 and 460, without
+//! what the caller spends on calls and on moving answers.
 //!
 //! Not here: sending, connections, memory. The engine follows no address.
 

@@ -66,7 +66,7 @@ impl Offload {
         self.statistics.adds += 1;
     }
 
-    /// An ADD that was due is done, in phase. Budget: 20 instructions.
+    /// An ADD that was due is done, in phase. Budget: 35 instructions.
     #[inline(always)]
     pub(crate) fn try_add_done(&mut self, device: DeviceId, done: &OperationDone) -> bool {
         let Operation::Add(handle) = done.operation else { return false };
@@ -77,7 +77,7 @@ impl Offload {
     }
 
     /// The entry that a device matched, if it had nothing else to it and all data is placed in the user's buffer.
-    /// Changes nothing. Budget: 20 instructions.
+    /// Changes nothing. Budget: 30 instructions.
     #[inline(always)]
     pub(crate) fn usual_match(&self, device: DeviceId, matched: &Match) -> Option<&Record> {
         let record = self.mirror.find_record(device, matched.handle)?;
@@ -93,7 +93,7 @@ impl Offload {
         self.statistics.matched_by_device += 1;
     }
 
-    /// A device let go of an entry that it had matched. Budget: 45 instructions.
+    /// A device let go of an entry that it had matched. Budget: 60 instructions.
     #[inline(always)]
     pub(crate) fn try_release(&mut self, device: DeviceId, handle: TagHandle) -> bool {
         let Some(record) = self.mirror.find_mut(device, handle) else { return false };

@@ -2,5 +2,6 @@
 
 mod bad;
 mod hand;
+mod quick;
 mod rules;
 mod software;

@@ -1,0 +1,197 @@
+//! The short ways of an engine with one device against the general ones: an engine that has another device beside,
+//! which nothing comes through, takes no short way down. Both must say and do the same.
+
+use std::collections::VecDeque;
+
+use super::hand::{NIC, any, nic};
+use crate::engine::{Completion, Config, Engine, Kind, Posting, Receive};
+use crate::ids::{MessageToken, PeerId, ReceiveId, Tag, TagHandle};
+use crate::seam::{
+    Arrival, Buffer, Capabilities, Command, Event, EventSink, Header, Match, MatchStage, Operation,
+    OperationDone,
+};
+
+/// A small generator: the same numbers on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % bound
+    }
+
+    fn choose<T>(&mut self, from: &mut Vec<T>) -> Option<T> {
+        (!from.is_empty()).then(|| from.swap_remove(usize::try_from(self.below(from.len() as u64)).unwrap()))
+    }
+}
+
+struct Pair {
+    short: Engine,
+    general: Engine,
+    numbers: Numbers,
+    /// List operations without their completion, in order.
+    outstanding: VecDeque<Operation>,
+    listed: Vec<(TagHandle, Tag)>,
+    /// Matched before the completion of their ADD.
+    early: Vec<TagHandle>,
+    /// Matched or taken back, not released.
+    spent: Vec<TagHandle>,
+    posted: Vec<ReceiveId>,
+    unexpected: u16,
+    completions: usize,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Self {
+        let engine = |devices: &[Capabilities]| {
+            let mut engine = Engine::new(Config::default());
+            for capabilities in devices {
+                engine.add_device(*capabilities).unwrap();
+            }
+            engine
+        };
+        let nic = Capabilities { tags: 40, command_slots: 200, ..nic() };
+        Self {
+            short: engine(&[nic]),
+            general: engine(&[nic, Capabilities::default()]),
+            numbers: Numbers(seed),
+            outstanding: VecDeque::new(),
+            listed: Vec::new(),
+            early: Vec::new(),
+            spent: Vec::new(),
+            posted: Vec::new(),
+            unexpected: 0,
+            completions: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        match self.numbers.below(20) {
+            0..5 => self.post(),
+            5..11 => self.complete_operation(),
+            11..15 => self.match_one(),
+            15 => self.arrive(),
+            _ => self.cancel_or_release(),
+        }
+        self.compare();
+    }
+
+    fn post(&mut self) {
+        let (number, tag) = (self.numbers.below(64), self.numbers.below(500));
+        // Some overlap, some are shorter than what comes eagerly, some are in order.
+        let length = if number == 0 { 10 } else { 64 + number % 3 * 16 };
+        let address = if number % 2 == 0 { self.numbers.below(60) * 96 } else { 10_000 + tag * 96 };
+        let buffer = Buffer::new(address, length);
+        let receive = Receive { pattern: any(tag), buffer, context: number, kind: Kind::Once };
+        let posting = self.short.post(&receive);
+        assert_eq!(posting, self.general.post(&receive));
+        if let Posting::Queued(id) = posting {
+            self.posted.push(id);
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        assert_eq!(self.short.handle_event(NIC, event), self.general.handle_event(NIC, event));
+    }
+
+    fn complete_operation(&mut self) {
+        let Some(operation) = self.outstanding.pop_front() else { return };
+        match operation {
+            Operation::Del(handle) => self.spent.push(handle),
+            Operation::Add(handle) if self.early.contains(&handle) => {
+                self.early.retain(|&other| other != handle);
+                self.spent.push(handle);
+            }
+            Operation::Add(_) | Operation::Sync => {}
+        }
+        let phase = self.unexpected;
+        self.tell(&Event::Operation(OperationDone {
+            operation,
+            success: true,
+            phase,
+            sync_requested: false,
+        }));
+    }
+
+    fn match_one(&mut self) {
+        let Some((handle, tag)) = self.numbers.choose(&mut self.listed) else { return };
+        let stage = MatchStage::Complete;
+        let (source, app_ctx, length) = (PeerId(1), 7, 70);
+        self.tell(&Event::Matched(Match { handle, source, tag, app_ctx, length, immediate: None, stage }));
+        // The completion of its ADD comes before its release.
+        if self.outstanding.contains(&Operation::Add(handle)) {
+            self.early.push(handle);
+        } else {
+            self.spent.push(handle);
+        }
+    }
+
+    fn arrive(&mut self) {
+        let tag = Tag(self.numbers.below(500));
+        self.unexpected += 1;
+        let message = MessageToken(u64::from(self.unexpected));
+        let header = Header { tag, length: 9, app_ctx: 3, immediate: None, remote: None };
+        let arrival = Arrival { message, source: PeerId(2), header, in_hand: true, counted: true };
+        self.tell(&Event::Arrived(arrival));
+    }
+
+    fn cancel_or_release(&mut self) {
+        if self.numbers.below(4) == 0
+            && let Some(id) = self.numbers.choose(&mut self.posted)
+        {
+            assert_eq!(self.short.cancel(id), self.general.cancel(id));
+        } else if let Some(handle) = self.numbers.choose(&mut self.spent) {
+            self.tell(&Event::Released(handle));
+        }
+    }
+
+    /// Take the commands and completions of both, and keep what the device knows then.
+    fn compare(&mut self) {
+        let commands = self.short.poll_commands(NIC).to_vec();
+        assert_eq!(commands, self.general.poll_commands(NIC));
+        self.short.handle_submitted(NIC, commands.len());
+        self.general.handle_submitted(NIC, commands.len());
+        for command in commands {
+            match command {
+                Command::Add { handle, tag, .. } => {
+                    self.outstanding.push_back(Operation::Add(handle));
+                    self.listed.push((handle, tag));
+                }
+                Command::Del { handle, .. } => {
+                    self.outstanding.push_back(Operation::Del(handle));
+                    self.listed.retain(|&(other, _)| other != handle);
+                }
+                Command::Sync { .. } => self.outstanding.push_back(Operation::Sync),
+                Command::Receive { .. }
+                | Command::Answer { .. }
+                | Command::Read { .. }
+                | Command::Copy { .. } => {}
+            }
+        }
+        let mut completion: Option<Completion>;
+        while {
+            completion = self.short.poll_completion();
+            assert_eq!(completion, self.general.poll_completion());
+            completion.is_some()
+        } {
+            self.completions += 1;
+        }
+        assert_eq!(self.short.statistics(), self.general.statistics());
+        assert_eq!((self.short.poll_fault(), self.general.poll_fault()), (None, None));
+    }
+}
+
+#[test]
+fn one_device_and_one_with_an_idle_one_beside_say_and_do_the_same() {
+    let mut used = 0;
+    for seed in 0..40 {
+        let mut pair = Pair::new(seed);
+        for _ in 0..3_000 {
+            pair.step();
+        }
+        let adds = pair.short.statistics().adds;
+        assert!(adds > 300 && pair.completions > 300, "seed {seed}: {adds}, {}", pair.completions);
+        used += pair.short.statistics().used_by_own_device;
+    }
+    assert!(used > 10, "{used} receives in the device were used for its own unexpected messages");
+}
