@@ -303,13 +303,15 @@ impl Offload {
         }
     }
 
-    /// Queue the DEL of an entry, unless one is outstanding. `clause`: the one by which the receive now stands in
+    /// Queue the DEL of an entry, unless there was one. `clause`: the one by which the receive now stands in
     /// the way of newer ones.
     pub(crate) fn recall(&mut self, index: usize, clause: Clause) {
+        // One whose DEL failed is recalled already: its match will be told, and a second DEL would name an entry that
+        // the device may have given to another receive by then.
+        let asks = self.mirror.record(index).is_some_and(|record| record.place() == Place::Listed);
         if !self.mirror.step(index, Step::Recall) {
             return;
         }
-        let asks = self.mirror.record(index).is_some_and(|record| !record.del_outstanding);
         if asks {
             self.push_del(index);
         }
