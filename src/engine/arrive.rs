@@ -84,7 +84,9 @@ impl Engine {
                 let answer = self.accept_now(envelope, &held, arrival.in_hand, &slot);
                 self.decided(&message);
                 // Messages of other paths may have waited for it (rule 4).
-                self.reconsider();
+                if self.offload.record(slot.record as usize).is_some_and(|record| record.wanted) {
+                    self.reconsider();
+                }
                 answer
             }
             Search::None => {
@@ -210,9 +212,11 @@ impl Engine {
 
     /// A message wants a receive back from its NIC: queue the DEL, or join the one outstanding.
     fn ask_back(&mut self, record: usize, ticket: u64) {
-        let asks = |record: &&mut Record| record.place() == Place::Listed;
-        if let Some(record) = self.offload.record_mut(record).filter(asks) {
-            record.claimant = Some(ticket);
+        if let Some(record) = self.offload.record_mut(record) {
+            record.wanted = true;
+            if record.place() == Place::Listed {
+                record.claimant = Some(ticket);
+            }
         }
         self.offload.recall(record, Clause::RecalledBlocks);
     }

@@ -132,9 +132,9 @@ impl Offload {
             return Verdict::Stays(reason);
         }
         let nic = &mut self.nics[at];
-        match nic.overlaps.oldest(record.sequence, &record.pattern) {
+        match nic.overlaps.newest_before(record.sequence, &record.pattern) {
             None => {}
-            Some(InTheWay::Oldest(other)) => return Verdict::Waits(Reason::OlderOverlap, other),
+            Some(InTheWay::Newest(other)) => return Verdict::Waits(Reason::OlderOverlap, other),
             Some(InTheWay::Unknown) => return Verdict::Stays(Reason::TooManyClasses),
         }
         if record.buffer.length < nic.capabilities.eager_limit {

@@ -262,7 +262,7 @@ impl World {
 fn chaos(seed: u64) {
     let mut dice = Dice(seed);
     let mut engine = Engine::new(Config {
-        layout: (seed % 3 == 0).then_some(TagLayout { source_bits: 0x2 }),
+        layout: seed.is_multiple_of(3).then_some(TagLayout { source_bits: 0x2 }),
         ..Config::default()
     });
     let slots = dice.narrow(9);
