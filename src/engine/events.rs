@@ -57,7 +57,7 @@ impl Engine {
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) -> Result<(), Fault> {
         let index = self.offload.handle_matched(device, matched)?;
         let Some(record) = self.offload.record(index) else { return Ok(()) };
-        let (id, bounce) = (record.receive, record.bounce);
+        let (id, bounce, wanted) = (record.receive, record.bounce, record.wanted);
         let Some((pattern, slot)) = self.matcher.take_posted(id) else { return Ok(()) };
         let source = self.renamed.now(matched.source);
         let message = Received {
@@ -75,7 +75,9 @@ impl Engine {
         } else {
             self.match_in_steps(device, matched, index, &slot, message, bounce);
         }
-        self.reconsider();
+        if wanted {
+            self.reconsider();
+        }
         self.check_fit(device, matched, source, &pattern)
     }
 

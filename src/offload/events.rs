@@ -9,6 +9,7 @@ use super::Offload;
 use super::clause::Clause;
 use super::entry::{Place, Step};
 use super::fault::Fault;
+use super::nic::Switch;
 use super::phase::Stood;
 
 /// What a list operation's completion means to the engine.
@@ -41,6 +42,9 @@ impl Offload {
         let Some(nic) = self.nics.get_mut(device.0 as usize) else {
             return Err(Fault::UnknownDevice { device });
         };
+        if nic.switch == Switch::Failed {
+            return Err(Fault::AfterFailure { device });
+        }
         match (nic.capabilities.is_matching(), counted) {
             (false, false) => Ok(()),
             (false, true) => Err(Fault::CountWithoutTags { device }),
@@ -336,6 +340,7 @@ impl Offload {
     pub(crate) fn fail_device(&mut self, device: DeviceId) -> Vec<Held> {
         let Some(nic) = self.nics.get_mut(device.0 as usize) else { return Vec::new() };
         nic.fail();
+        self.plain = 0;
         let held: Vec<_> = self
             .mirror
             .in_order()

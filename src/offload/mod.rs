@@ -58,6 +58,8 @@ pub(crate) struct Offload {
     seed: u64,
     /// Some device matches: receives are tracked.
     active: bool,
+    /// [`Self::plain_count`].
+    plain: usize,
     pub(crate) statistics: Statistics,
 }
 
@@ -71,6 +73,7 @@ impl Offload {
             rules,
             seed,
             active: false,
+            plain: 0,
             statistics: Statistics::default(),
         }
     }
@@ -89,6 +92,7 @@ impl Offload {
         }
         nic.push_buffers_if_due(true);
         self.active |= capabilities.is_matching();
+        self.plain += usize::from(self.plain == self.nics.len());
         self.nics.push(nic);
         Some(id)
     }
@@ -106,6 +110,18 @@ impl Offload {
 
     pub(crate) fn device_count(&self) -> usize {
         self.nics.len()
+    }
+
+    /// How many devices there are, while none has failed; else 0. What a device within says of messages needs no
+    /// further look.
+    #[inline]
+    pub(crate) fn plain_count(&self) -> usize {
+        self.plain
+    }
+
+    /// Whether there is such a device and it has not failed.
+    pub(crate) fn is_there(&self, device: DeviceId) -> bool {
+        self.nics.get(device.0 as usize).is_some_and(|nic| nic.switch != nic::Switch::Failed)
     }
 
     #[inline]

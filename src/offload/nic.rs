@@ -110,7 +110,7 @@ impl Nic {
     /// So many were submitted.
     #[inline]
     pub(crate) fn handle_submitted(&mut self, taken: usize) {
-        self.submitted = self.commands.len().min(self.submitted + taken);
+        self.submitted = self.commands.len().min(self.submitted.saturating_add(taken));
         if self.submitted == self.commands.len() {
             self.commands.clear();
             self.submitted = 0;

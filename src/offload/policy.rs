@@ -132,9 +132,9 @@ impl Offload {
             return Verdict::Stays(reason);
         }
         let nic = &mut self.nics[at];
-        match nic.overlaps.oldest(record.sequence, &record.pattern) {
+        match nic.overlaps.newest_before(record.sequence, &record.pattern) {
             None => {}
-            Some(InTheWay::Oldest(other)) => return Verdict::Waits(Reason::OlderOverlap, other),
+            Some(InTheWay::Newest(other)) => return Verdict::Waits(Reason::OlderOverlap, other),
             Some(InTheWay::Unknown) => return Verdict::Stays(Reason::TooManyClasses),
         }
         if record.buffer.length < nic.capabilities.eager_limit {
@@ -303,13 +303,15 @@ impl Offload {
         }
     }
 
-    /// Queue the DEL of an entry, unless one is outstanding. `clause`: the one by which the receive now stands in
+    /// Queue the DEL of an entry, unless there was one. `clause`: the one by which the receive now stands in
     /// the way of newer ones.
     pub(crate) fn recall(&mut self, index: usize, clause: Clause) {
+        // One whose DEL failed is recalled already: its match will be told, and a second DEL would name an entry that
+        // the device may have given to another receive by then.
+        let asks = self.mirror.record(index).is_some_and(|record| record.place() == Place::Listed);
         if !self.mirror.step(index, Step::Recall) {
             return;
         }
-        let asks = self.mirror.record(index).is_some_and(|record| !record.del_outstanding);
         if asks {
             self.push_del(index);
         }
