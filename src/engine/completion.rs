@@ -1,7 +1,7 @@
 //! What the user is told.
 
 use crate::ids::{DeviceId, PeerId, Tag};
-use crate::seam::{Arrival, Buffer, DataError};
+use crate::seam::{Arrival, Buffer, DataError, Match};
 
 /// One thing that the user is told. A receive gives exactly one final completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,6 +60,21 @@ impl Received {
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.placed < self.length
+    }
+
+    /// A message that a device matched with a receive of this buffer.
+    #[inline(always)]
+    pub(super) fn of_match(device: DeviceId, matched: &Match, buffer: &Buffer) -> Self {
+        Self {
+            source: matched.source,
+            tag: matched.tag,
+            length: matched.length,
+            placed: matched.length.min(buffer.length),
+            address: buffer.address,
+            app_ctx: matched.app_ctx,
+            immediate: matched.immediate,
+            matched_by: Some(device),
+        }
     }
 }
 

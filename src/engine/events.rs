@@ -1,19 +1,19 @@
 //! What devices say: each event is checked, moves things on, and may end receives.
 
-use crate::ids::{DeviceId, MessageToken, PeerId, Source, TransferId};
+use crate::ids::{DeviceId, MessageToken, PeerId, Source, TagHandle, TransferId};
 use crate::matching::{Envelope, Pattern};
-use crate::offload::{Fault, Held as HeldEntry, Outcome, Place};
+use crate::offload::{Checked, Fault, Held as HeldEntry, Outcome, Place};
 use crate::seam::{
     Answer, Buffer, Command, Data, DataError, DataTarget, DeviceError, Event, EventSink, Match, MatchStage,
     OperationDone,
 };
 
+use super::Engine;
 use super::completion::{Completion, End, Received};
 use super::transfer::Transfer;
-use super::{Engine, Slot};
 
 impl EventSink for Engine {
-    #[inline]
+    #[inline(always)]
     fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
         if let Event::Arrived(arrival) = event {
             return self.handle_arrived(device, arrival);
@@ -24,56 +24,94 @@ impl EventSink for Engine {
 }
 
 impl Engine {
+    /// Everything but arrivals: those are answered, and most of all that there is without a device that matches.
     #[inline(never)]
     fn handle_rest(&mut self, device: DeviceId, event: &Event) {
-        if let Err(fault) = self.handle_other(device, event) {
-            self.fault(device, fault);
-        }
-    }
-
-    #[inline]
-    fn handle_other(&mut self, device: DeviceId, event: &Event) -> Result<(), Fault> {
-        if device.0 as usize >= self.offload.device_count() {
-            return Err(Fault::UnknownDevice { device });
-        }
         match event {
-            Event::Arrived(_) => Ok(()),
             Event::Matched(matched) => self.handle_matched(device, matched),
             Event::Data(data) => self.handle_data(device, data),
             Event::Operation(done) => self.handle_operation(device, done),
-            Event::Untagged { counted, .. } => self.offload.handle_untagged(device, *counted),
-            Event::Released(handle) => self.offload.handle_released(device, *handle),
-            Event::PathLost { peer } => {
-                self.handle_path_lost(*peer);
-                Ok(())
-            }
-            Event::DeviceFailed(error) => {
-                self.handle_device_failed(device, error);
-                Ok(())
+            Event::Released(handle) => self.handle_released(device, *handle),
+            Event::Arrived(_) | Event::Untagged { .. } | Event::PathLost { .. } | Event::DeviceFailed(_) => {
+                self.handle_rare(device, event);
             }
         }
     }
 
-    fn handle_matched(&mut self, device: DeviceId, matched: &Match) -> Result<(), Fault> {
-        let index = self.offload.handle_matched(device, matched)?;
-        let Some(record) = self.offload.record(index) else { return Ok(()) };
-        let (id, bounce, wanted) = (record.receive, record.bounce, record.wanted);
-        let Some((pattern, slot)) = self.matcher.take_posted(id) else { return Ok(()) };
+    #[inline(never)]
+    fn handle_rare(&mut self, device: DeviceId, event: &Event) {
+        if device.0 as usize >= self.offload.device_count() {
+            return self.fault(device, Fault::UnknownDevice { device });
+        }
+        match event {
+            Event::Untagged { counted, .. } => {
+                let checked = self.offload.handle_untagged(device, *counted);
+                self.note(device, checked);
+            }
+            Event::PathLost { peer } => self.handle_path_lost(*peer),
+            Event::DeviceFailed(error) => self.handle_device_failed(device, error),
+            Event::Arrived(_)
+            | Event::Matched(_)
+            | Event::Data(_)
+            | Event::Operation(_)
+            | Event::Released(_) => {}
+        }
+    }
+
+    /// Keep the fault for the user, if there is one. What a device says that is not there names nothing either.
+    #[inline]
+    fn note(&mut self, device: DeviceId, checked: Checked<()>) {
+        if let Err(fault) = checked {
+            self.note_fault(device, fault);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::boxed_local, reason = "it comes in the box in which it was found")]
+    fn note_fault(&mut self, device: DeviceId, fault: Box<Fault>) {
+        let is_here = (device.0 as usize) < self.offload.device_count();
+        self.fault(device, if is_here { *fault } else { Fault::UnknownDevice { device } });
+    }
+
+    /// Budget: 85 instructions for a match that is complete.
+    #[inline(never)]
+    fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
+        if self.waiting.is_empty()
+            && self.renamed.is_empty()
+            && self.completions.has_room()
+            && let Some(record) = self.offload.usual_match(device, matched)
+        {
+            let envelope = Envelope { tag: matched.tag, source: matched.source };
+            let taken = self.matcher.try_take_posted_by(record.receive, &envelope, |slot| slot.context);
+            if let Some(context) = taken {
+                let end = End::Received(Received::of_match(device, matched, &record.buffer));
+                self.completions.put(Completion { context, end });
+                self.offload.handle_usual_match(matched.handle);
+                return;
+            }
+        }
+        self.handle_matched_in_full(device, matched);
+    }
+
+    #[inline(never)]
+    fn handle_matched_in_full(&mut self, device: DeviceId, matched: &Match) {
+        let checked = self.take_match(device, matched);
+        self.note(device, checked);
+    }
+
+    fn take_match(&mut self, device: DeviceId, matched: &Match) -> Checked<()> {
+        let (index, record) = self.offload.handle_matched(device, matched)?;
+        let (bounce, wanted) = (record.bounce, record.wanted);
+        let Some((pattern, slot)) = self.matcher.take_posted(record.receive) else { return Ok(()) };
         let source = self.renamed.now(matched.source);
-        let message = Received {
-            source,
-            tag: matched.tag,
-            length: matched.length,
-            placed: matched.length.min(slot.buffer.length),
-            address: slot.buffer.address,
-            app_ctx: matched.app_ctx,
-            immediate: matched.immediate,
-            matched_by: Some(device),
-        };
+        let message = Received { source, ..Received::of_match(device, matched, &slot.buffer) };
+        let (context, buffer) = (slot.context, slot.buffer);
         if matched.stage == MatchStage::Complete && bounce.is_none() {
-            self.completions.push(Completion { context: slot.context, end: End::Received(message) });
+            self.completions.push(Completion { context, end: End::Received(message) });
         } else {
-            self.match_in_steps(device, matched, index, &slot, message, bounce);
+            let transfer = Transfer { context, message, buffer, device, multi: None, by_entry: false };
+            self.match_in_steps(matched, index, transfer, bounce);
         }
         if wanted {
             self.reconsider();
@@ -81,18 +119,30 @@ impl Engine {
         self.check_fit(device, matched, source, &pattern)
     }
 
+    /// A device that matches what does not fit broke its contract; or the user's tag layout did not hold.
+    fn check_fit(&self, device: DeviceId, matched: &Match, source: PeerId, pattern: &Pattern) -> Checked<()> {
+        let envelope = Envelope { tag: matched.tag, source };
+        let group = match pattern.source {
+            Source::Group(_) => self.matcher.group_of(source),
+            Source::Any | Source::Peer(_) => None,
+        };
+        if pattern.fits(&envelope, group) {
+            return Ok(());
+        }
+        let (handle, tag, source_peer) = (matched.handle, matched.tag.0, matched.source.0);
+        Err(Box::new(Fault::WrongMatch { device, handle, tag, source_peer }))
+    }
+
     /// A match whose payload is not in the user's buffer yet.
+    #[inline(never)]
     fn match_in_steps(
         &mut self,
-        device: DeviceId,
         matched: &Match,
         index: usize,
-        slot: &Slot,
-        message: Received,
+        mut transfer: Transfer,
         bounce: Option<Buffer>,
     ) {
-        let (context, buffer) = (slot.context, slot.buffer);
-        let mut transfer = Transfer { context, message, buffer, device, multi: None, by_entry: false };
+        let (device, buffer) = (transfer.device, transfer.buffer);
         match (matched.stage, bounce) {
             (MatchStage::Complete, None) => self.complete(&transfer, None),
             (MatchStage::Complete, Some(bounce)) => self.copy(transfer, bounce),
@@ -112,27 +162,6 @@ impl Engine {
         }
     }
 
-    /// A device that matches what does not fit broke its contract; or the user's tag layout did not hold.
-    #[inline]
-    fn check_fit(
-        &self,
-        device: DeviceId,
-        matched: &Match,
-        source: PeerId,
-        pattern: &Pattern,
-    ) -> Result<(), Fault> {
-        let envelope = Envelope { tag: matched.tag, source };
-        let group = match pattern.source {
-            Source::Group(_) => self.matcher.group_of(source),
-            Source::Any | Source::Peer(_) => None,
-        };
-        if pattern.fits(&envelope, group) {
-            return Ok(());
-        }
-        let (handle, tag, source_peer) = (matched.handle, matched.tag.0, matched.source.0);
-        Err(Fault::WrongMatch { device, handle, tag, source_peer })
-    }
-
     /// The payload lies in a bounce buffer: it comes up by a copy.
     fn copy(&mut self, transfer: Transfer, bounce: Buffer) {
         let device = transfer.device;
@@ -142,36 +171,79 @@ impl Engine {
         self.offload.push(device, Command::Copy { transfer, from, to });
     }
 
-    fn handle_data(&mut self, device: DeviceId, data: &Data) -> Result<(), Fault> {
-        match data.target {
-            DataTarget::Entry(handle) => {
-                let bounce = self.offload.record(handle.index as usize).and_then(|record| record.bounce);
-                let id = self.offload.handle_data(device, handle)?;
-                let Some(mut transfer) = self.transfers.take(id) else {
-                    return Err(Fault::UnknownTransfer { device, transfer: id });
-                };
-                transfer.message.length = data.length;
-                transfer.message.placed = data.length.min(transfer.buffer.length);
-                transfer.message.immediate = transfer.message.immediate.or(data.immediate);
-                match (bounce, data.error) {
-                    (Some(bounce), None) => self.copy(transfer, bounce),
-                    (_, error) => self.complete(&transfer, error),
-                }
-                Ok(())
+    /// Budget: 50 instructions for a message that was held and had no error.
+    #[inline(never)]
+    fn handle_data(&mut self, device: DeviceId, data: &Data) {
+        if let DataTarget::Transfer(id) = data.target
+            && data.error.is_none()
+            && self.completions.has_room()
+            && let Some(transfer) = self.transfers.find(id)
+            && transfer.is_whole()
+            && transfer.device == device
+        {
+            let (context, end) = (transfer.context, End::Received(transfer.message));
+            self.completions.put(Completion { context, end });
+            self.transfers.forget(id);
+            return;
+        }
+        self.handle_data_in_full(device, data);
+    }
+
+    #[inline(never)]
+    fn handle_data_in_full(&mut self, device: DeviceId, data: &Data) {
+        let checked = match data.target {
+            DataTarget::Transfer(id) => self.handle_transfer_data(device, id, data.error),
+            DataTarget::Entry(handle) => self.handle_entry_data(device, handle, data),
+            DataTarget::Message(token) => self.handle_message_data(device, token, data.error),
+        };
+        self.note(device, checked);
+    }
+
+    fn handle_transfer_data(
+        &mut self,
+        device: DeviceId,
+        id: TransferId,
+        error: Option<DataError>,
+    ) -> Checked<()> {
+        let is_here = |transfer: &&Transfer| transfer.device == device && !transfer.by_entry;
+        if self.transfers.find(id).filter(is_here).is_none() {
+            return Err(Box::new(Fault::UnknownTransfer { device, transfer: id }));
+        }
+        self.end_transfer(id, error);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn handle_entry_data(&mut self, device: DeviceId, handle: TagHandle, data: &Data) -> Checked<()> {
+        let bounce = self.offload.record(handle.index as usize).and_then(|record| record.bounce);
+        let id = self.offload.handle_data(device, handle)?;
+        let Some(mut transfer) = self.transfers.take(id) else {
+            return Err(Box::new(Fault::UnknownTransfer { device, transfer: id }));
+        };
+        transfer.message.length = data.length;
+        transfer.message.placed = data.length.min(transfer.buffer.length);
+        transfer.message.immediate = transfer.message.immediate.or(data.immediate);
+        match (bounce, data.error) {
+            (Some(bounce), None) => self.copy(transfer, bounce),
+            (_, error) => self.complete(&transfer, error),
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn handle_message_data(
+        &mut self,
+        device: DeviceId,
+        token: MessageToken,
+        error: Option<DataError>,
+    ) -> Checked<()> {
+        match error {
+            Some(error) => self.handle_message_lost(device, token, error),
+            None if device.0 as usize >= self.offload.device_count() => {
+                Err(Box::new(Fault::UnknownDevice { device }))
             }
-            DataTarget::Transfer(id) => {
-                let is_here = |transfer: &&Transfer| transfer.device == device && !transfer.by_entry;
-                if self.transfers.find(id).filter(is_here).is_none() {
-                    return Err(Fault::UnknownTransfer { device, transfer: id });
-                }
-                self.end_transfer(id, data.error);
-                Ok(())
-            }
-            DataTarget::Message(token) => match data.error {
-                Some(error) => self.handle_message_lost(device, token, error),
-                // The device has the rest of a message that the host has not accepted yet. Nobody waits for it.
-                None => Ok(()),
-            },
+            // The device has the rest of a message that the host has not accepted yet. Nobody waits for it.
+            None => Ok(()),
         }
     }
 
@@ -196,13 +268,36 @@ impl Engine {
         }
     }
 
-    fn handle_operation(&mut self, device: DeviceId, done: &OperationDone) -> Result<(), Fault> {
-        match self.offload.handle_operation(device, done)? {
-            Outcome::Nothing => {}
-            Outcome::TakenBack(index) => self.taken_back(index),
-            Outcome::TooLate => self.reconsider(),
+    /// Budget: 30 instructions for an ADD.
+    #[inline(never)]
+    fn handle_operation(&mut self, device: DeviceId, done: &OperationDone) {
+        if !self.offload.try_add_done(device, done) {
+            self.handle_operation_in_full(device, done);
         }
-        Ok(())
+    }
+
+    #[inline(never)]
+    fn handle_operation_in_full(&mut self, device: DeviceId, done: &OperationDone) {
+        match self.offload.handle_operation(device, done) {
+            Ok(Outcome::Nothing) => {}
+            Ok(Outcome::TakenBack(index)) => self.taken_back(index),
+            Ok(Outcome::TooLate) => self.reconsider(),
+            Err(fault) => self.note_fault(device, fault),
+        }
+    }
+
+    /// Budget: 50 instructions for one that the device had matched.
+    #[inline(never)]
+    fn handle_released(&mut self, device: DeviceId, handle: TagHandle) {
+        if !self.offload.try_release(device, handle) {
+            self.handle_released_in_full(device, handle);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_released_in_full(&mut self, device: DeviceId, handle: TagHandle) {
+        let checked = self.offload.handle_released(device, handle);
+        self.note(device, checked);
     }
 
     /// The data of a message that the host holds will not come: it is dropped, and whoever would have received it
@@ -212,7 +307,7 @@ impl Engine {
         device: DeviceId,
         token: MessageToken,
         error: DataError,
-    ) -> Result<(), Fault> {
+    ) -> Checked<()> {
         if self.waiting.mark_dead(device, token, error) {
             self.reconsider();
             return Ok(());
@@ -240,7 +335,7 @@ impl Engine {
                 self.claims.remove(claim);
                 Ok(())
             }
-            None => Err(Fault::UnknownMessage { device, message: token }),
+            None => Err(Box::new(Fault::UnknownMessage { device, message: token })),
         }
     }
 

@@ -22,7 +22,6 @@ mod arrive;
 mod canonical;
 mod completion;
 mod events;
-mod outbox;
 mod receive;
 mod renamed;
 mod transfer;
@@ -41,10 +40,9 @@ use slab::Slab;
 
 use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId, TransferId};
 use crate::matching::{Config as MatchingConfig, Matcher};
-use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
+use crate::offload::{Fault, Offload, Outbox, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command};
 
-use outbox::Outbox;
 use renamed::Renamed;
 use transfer::{Claimed, Held, Multi, Transfers};
 use waiting::Waiting;
@@ -182,7 +180,7 @@ impl Engine {
             else {
                 continue;
             };
-            let record = self.offload.track(id, pattern, slot.buffer, slot.multi != NONE);
+            let record = self.offload.track(id, &pattern, &slot.buffer, slot.multi != NONE);
             if let Some(slot) = self.matcher.posted_mut(id) {
                 slot.record = index32(record);
             }
@@ -193,10 +191,10 @@ impl Engine {
     /// ([`Self::handle_submitted`]); those come no more.
     ///
     /// This is also where receives are sent down and counts reported, so call it after posting and after polling.
+    #[inline]
     pub fn poll_commands(&mut self, device: DeviceId) -> &[Command] {
-        if self.offload.is_active() {
-            self.offload.refill();
-            self.offload.poll_due();
+        if self.offload.is_active() && !self.offload.is_quiet() {
+            self.offload.poll();
         }
         self.offload.commands(device)
     }
@@ -207,6 +205,7 @@ impl Engine {
     }
 
     /// The device took so many of its commands.
+    #[inline]
     pub fn handle_submitted(&mut self, device: DeviceId, taken: usize) {
         self.offload.handle_submitted(device, taken);
     }
@@ -216,8 +215,8 @@ impl Engine {
         self.completions.pop_into(into)
     }
 
-    /// The oldest completion.
-    #[inline]
+    /// The oldest completion. Budget: 25 instructions.
+    #[inline(never)]
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop()
     }

@@ -84,16 +84,78 @@ pub struct ClaimId {
 impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
     ///
-    /// Budget: 60 instructions where both lists are short and no message fits.
-    #[inline]
+    /// Budgets: [`Self::post_in_software`], [`Self::post_beside_nics`].
+    #[inline(always)]
     pub fn post(&mut self, receive: &Receive) -> Posting {
-        if receive.kind == Kind::Once && !self.offload.is_active() {
-            let slot = Slot::new(receive);
-            if let Some(id) = self.matcher.try_post(&receive.pattern, slot) {
-                return Posting::Queued(id);
+        if self.offload.is_active() { self.post_beside_nics(receive) } else { self.post_in_software(receive) }
+    }
+
+    /// Budget: 60 instructions where both lists are short and no message fits.
+    #[inline(never)]
+    fn post_in_software(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once
+            && let Some(id) = self.matcher.try_post(&receive.pattern, Slot::new(receive))
+        {
+            return Posting::Queued(id);
+        }
+        self.post_taking(receive)
+    }
+
+    /// Budget: 110 instructions where a short list has a message that fits.
+    #[inline(never)]
+    fn post_taking(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once {
+            let (transfers, offload) = (&mut self.transfers, &mut self.offload);
+            let taken = self.matcher.try_take_unexpected(&receive.pattern, |envelope, held: &Held| {
+                let device = held.device;
+                let commands = offload.room_for(device)?;
+                let Receive { context, buffer, .. } = *receive;
+                let message = held.received(envelope.tag, envelope.source, &buffer);
+                let transfer = Transfer { context, message, buffer, device, multi: None, by_entry: false };
+                let (id, transfer) = transfers.put(transfer)?;
+                let answer = Answer::Accept { buffer, transfer: Some(id) };
+                commands.put(Command::Answer { message: held.token, answer });
+                Some(transfer.message)
+            });
+            if let Some(message) = taken {
+                return Posting::Matched(message);
             }
         }
         self.post_any(receive)
+    }
+
+    /// Budget: 215 instructions if the only device is idle, the receive goes straight down, its buffer lies behind
+    /// those that are there, and both lists are short.
+    #[inline(never)]
+    fn post_beside_nics(&mut self, receive: &Receive) -> Posting {
+        if receive.kind == Kind::Once
+            && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
+            && let Some(id) = self.matcher.try_post(&receive.pattern, Slot { record, ..Slot::new(receive) })
+        {
+            self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
+            return Posting::Queued(id);
+        }
+        self.post_straight_down(receive)
+    }
+
+    /// The same with any buffer and lists of any length. Budget: 450 instructions.
+    #[inline(never)]
+    fn post_straight_down(&mut self, receive: &Receive) -> Posting {
+        let way = match receive.kind {
+            Kind::Once => self.offload.way_down_among(&receive.pattern, &receive.buffer),
+            Kind::Multi { .. } => None,
+        };
+        let Some(way) = way else { return self.post_any(receive) };
+        let slot = Slot { record: way.record, ..Slot::new(receive) };
+        match self.matcher.post(receive.pattern, Stay::Once, slot) {
+            Posted::Queued(id) => {
+                self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer);
+                Posting::Queued(id)
+            }
+            Posted::Matched { envelope, value, .. } => {
+                Posting::Matched(self.accept_held(envelope, &value, &slot))
+            }
+        }
     }
 
     #[inline(never)]
@@ -116,7 +178,7 @@ impl Engine {
     }
 
     fn track(&mut self, id: ReceiveId, receive: &Receive, multi: bool) {
-        let record = self.offload.track(id, receive.pattern, receive.buffer, multi);
+        let record = self.offload.track(id, &receive.pattern, &receive.buffer, multi);
         if let Some(slot) = self.matcher.posted_mut(id) {
             slot.record = index32(record);
         }

@@ -2,12 +2,11 @@
 //!
 //! Small tables with generational ids, so that whatever a device names is checked.
 
-use slab::Slab;
-
 use crate::ids::{DeviceId, PeerId, ReceiveId, Tag, TransferId};
 use crate::seam::{Arrival, Buffer};
 
 use super::completion::Received;
+use super::{NONE, index32};
 
 /// A matched receive whose data is under way.
 #[derive(Clone, Copy, Debug)]
@@ -24,61 +23,114 @@ pub(super) struct Transfer {
     pub(super) by_entry: bool,
 }
 
-/// Transfers under way.
-#[derive(Clone, Debug, Default)]
+impl Transfer {
+    /// Whether it is a whole receive, of which the device will name the transfer.
+    #[inline(always)]
+    pub(super) const fn is_whole(&self) -> bool {
+        self.multi.is_none() && !self.by_entry
+    }
+}
+
+/// Transfers under way. A place keeps its generation when it is free, and a new transfer is written over the old one
+/// where it lies: neither is moved.
+#[derive(Clone, Debug)]
 pub(super) struct Transfers {
-    slab: Slab<Transfer>,
-    generations: Vec<u32>,
+    places: Vec<Place>,
+    /// The place that was freed last, linked to the one before it.
+    free: u32,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    transfer: Transfer,
+    generation: u32,
+    next_free: u32,
+    in_use: bool,
+}
+
+impl Default for Transfers {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: NONE, len: 0 }
+    }
 }
 
 impl Transfers {
-    pub(super) fn insert(&mut self, transfer: Transfer) -> TransferId {
-        let index = self.slab.insert(transfer);
-        if self.generations.len() <= index {
-            self.generations.resize(index + 1, 0);
-        }
-        TransferId { index: u32::try_from(index).unwrap_or(u32::MAX), generation: self.generations[index] }
+    /// Enter one, if there is room: its name, and where it lies.
+    #[inline(always)]
+    pub(super) fn put(&mut self, transfer: Transfer) -> Option<(TransferId, &Transfer)> {
+        let index = self.free;
+        let place = self.places.get_mut(index as usize)?;
+        place.transfer = transfer;
+        place.in_use = true;
+        self.free = place.next_free;
+        self.len += 1;
+        Some((TransferId { index, generation: place.generation }, &place.transfer))
     }
 
+    pub(super) fn insert(&mut self, transfer: Transfer) -> TransferId {
+        if let Some((id, _)) = self.put(transfer) {
+            return id;
+        }
+        let id = TransferId { index: index32(self.places.len()), generation: 0 };
+        self.places.push(Place { transfer, generation: 0, next_free: NONE, in_use: true });
+        self.len += 1;
+        id
+    }
+
+    #[inline(always)]
     pub(super) fn find(&self, id: TransferId) -> Option<&Transfer> {
-        let transfer = self.slab.get(id.index as usize)?;
-        (self.generations.get(id.index as usize) == Some(&id.generation)).then_some(transfer)
+        let place = self.places.get(id.index as usize)?;
+        (place.in_use && place.generation == id.generation).then_some(&place.transfer)
+    }
+
+    /// Forget one that was found.
+    #[inline(always)]
+    pub(super) fn forget(&mut self, id: TransferId) {
+        if let Some(place) = self.places.get_mut(id.index as usize) {
+            place.generation = place.generation.wrapping_add(1);
+            (place.in_use, place.next_free) = (false, self.free);
+            self.free = id.index;
+            self.len -= 1;
+        }
     }
 
     pub(super) fn take(&mut self, id: TransferId) -> Option<Transfer> {
-        self.find(id)?;
-        let generation = &mut self.generations[id.index as usize];
-        *generation = generation.wrapping_add(1);
-        Some(self.slab.remove(id.index as usize))
+        let transfer = *self.find(id)?;
+        self.forget(id);
+        Some(transfer)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (TransferId, &Transfer)> + '_ {
+        let in_use = self.places.iter().enumerate().filter(|(_, place)| place.in_use);
+        in_use.map(|(index, place)| {
+            (TransferId { index: index32(index), generation: place.generation }, &place.transfer)
+        })
     }
 
     /// Those under way through a device, whose end it will name by themselves. Not for the hot path.
     pub(super) fn through(&self, device: DeviceId) -> Vec<TransferId> {
-        self.slab
-            .iter()
+        self.iter()
             .filter(|(_, transfer)| transfer.device == device && !transfer.by_entry)
-            .map(|(index, _)| TransferId {
-                index: u32::try_from(index).unwrap_or(u32::MAX),
-                generation: self.generations[index],
-            })
+            .map(|(id, _)| id)
             .collect()
     }
 
     /// Messages of `from` are `to`'s.
     pub(super) fn rename(&mut self, from: PeerId, to: PeerId) {
-        for (_, transfer) in &mut self.slab {
-            let source = &mut transfer.message.source;
+        for place in &mut self.places {
+            let source = &mut place.transfer.message.source;
             *source = if *source == from { to } else { *source };
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slab.len()
+        self.len
     }
 
     pub(super) fn canonical(&self, out: &mut Vec<u64>) {
         let mut all: Vec<_> =
-            self.slab.iter().map(|(_, t)| (t.context, t.message.app_ctx, t.device.0, t.by_entry)).collect();
+            self.iter().map(|(_, t)| (t.context, t.message.app_ctx, t.device.0, t.by_entry)).collect();
         all.sort_unstable();
         out.push(all.len() as u64);
         for (context, app_ctx, device, by_entry) in all {
@@ -133,6 +185,7 @@ impl Held {
         }
     }
 
+    #[inline]
     pub(super) fn received(&self, tag: Tag, source: PeerId, buffer: &Buffer) -> Received {
         Received {
             source,

@@ -190,6 +190,23 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.posted.queue_dense(wanted, Stay::Once, value)
     }
 
+    /// The other quick half of [`Self::post`]: what `make` makes of the message that a receive takes. None, and nothing
+    /// has changed, if no message fits, that cannot be told without a call, or `make` declines.
+    #[inline(always)]
+    pub fn try_take_unexpected<O>(
+        &mut self,
+        pattern: &Pattern,
+        make: impl FnOnce(Envelope, &M) -> Option<O>,
+    ) -> Option<O> {
+        if !self.unexpected.is_short() || matches!(pattern.source, Source::Group(_)) {
+            return None;
+        }
+        let found = self.unexpected.find_current(&Wanted::new(pattern))?;
+        let made = make(found.entry.envelope(), &found.entry.value)?;
+        found.remove();
+        Some(made)
+    }
+
     #[cold]
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
@@ -245,6 +262,19 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[inline(always)]
     pub fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
         self.posted.take(id)
+    }
+
+    /// The quick half of [`Self::take_posted`] for a receive that a message took which the caller knows of, for
+    /// callers whose own work is as short: what `read` makes of the caller's value. None, and nothing has changed, if
+    /// the message does not fit or the receive is not among the newest of a short list.
+    #[inline(always)]
+    pub fn try_take_posted_by<O>(
+        &mut self,
+        id: ReceiveId,
+        envelope: &Envelope,
+        read: impl FnOnce(&R) -> O,
+    ) -> Option<O> {
+        self.posted.take_current(id, envelope, read)
     }
 
     /// Take a message off the list: it matched, was claimed or is discarded. None if the id is stale.

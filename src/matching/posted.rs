@@ -416,6 +416,25 @@ impl<R: Copy> PostedList<R> {
         Some((receive.pattern(), receive.value))
     }
 
+    /// As [`Self::take`], of a receive in the current block that fits the message, wants no group and does not stay.
+    /// Budget: 35 instructions.
+    #[inline(always)]
+    pub(super) fn take_current<O>(
+        &mut self,
+        id: ReceiveId,
+        message: &Envelope,
+        read: impl FnOnce(&R) -> O,
+    ) -> Option<O> {
+        let receive = self.store.named_current(id.index, id.generation)?;
+        let is_usual = receive.home() == DENSE && receive.is_plain();
+        if !is_usual || !receive.wanted().fits(message.tag.0, message.source.0) {
+            return None;
+        }
+        let taken = read(&receive.value);
+        self.store.remove_current(id.index);
+        Some(taken)
+    }
+
     #[inline]
     fn leave_class(&mut self, class: usize) {
         if self.classes[class].table.keys() == 0 {

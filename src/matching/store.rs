@@ -121,6 +121,29 @@ impl<T: Entry> Store<T> {
         self.get_mut(slot).filter(|entry| entry.sequence() != 0 && low(entry.sequence()) == generation)
     }
 
+    /// As [`Self::named`], but only for an entry in the current block's region.
+    #[inline(always)]
+    pub(super) fn named_current(&self, slot: u32, generation: u32) -> Option<&T> {
+        let entry = &self.current.as_ref()?.0[(slot % PLACES) as usize];
+        let is_it = slot & !(PLACES - 1) == self.base && low(entry.sequence()) == generation;
+        (is_it && entry.sequence() != 0).then_some(entry)
+    }
+
+    /// Take out a dense entry of the current block. Budget: 18 instructions.
+    #[inline(always)]
+    pub(super) fn remove_current(&mut self, slot: u32) {
+        let places = self.order.places();
+        // The oldest leaves first, mostly.
+        if places & 15 == u64::from(slot % PLACES) {
+            self.order.remove(0, places);
+        } else {
+            self.order.remove_place(slot % PLACES);
+        }
+        if let Some(region) = &mut self.current {
+            region.0[(slot % PLACES) as usize].retire();
+        }
+    }
+
     /// An entry in a slot that an index or a block names.
     #[inline]
     pub(super) fn at(&self, slot: u32) -> &T {

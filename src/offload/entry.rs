@@ -66,7 +66,7 @@ impl Place {
 
     /// The place after a step; `None` where the step is not expected there.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn after(self, step: Step) -> Option<Self> {
         Some(match (self, step) {
             (Self::Software, Step::Add) => Self::Listed,

@@ -8,7 +8,8 @@ use crate::seam::{Match, MatchStage, Operation, OperationDone};
 use super::Offload;
 use super::clause::Clause;
 use super::entry::{Place, Step};
-use super::fault::Fault;
+use super::fault::{Checked, Fault};
+use super::mirror::Record;
 use super::nic::Switch;
 use super::phase::Stood;
 
@@ -38,16 +39,16 @@ impl Offload {
     /// # Errors
     /// The device cannot have counted it, or had no buffer for it.
     #[inline]
-    pub(crate) fn handle_arrived(&mut self, device: DeviceId, counted: bool) -> Result<(), Fault> {
+    pub(crate) fn handle_arrived(&mut self, device: DeviceId, counted: bool) -> Checked<()> {
         let Some(nic) = self.nics.get_mut(device.0 as usize) else {
-            return Err(Fault::UnknownDevice { device });
+            return Err(Box::new(Fault::UnknownDevice { device }));
         };
         if nic.switch == Switch::Failed {
-            return Err(Fault::AfterFailure { device });
+            return Err(Box::new(Fault::AfterFailure { device }));
         }
         match (nic.capabilities.is_matching(), counted) {
             (false, false) => Ok(()),
-            (false, true) => Err(Fault::CountWithoutTags { device }),
+            (false, true) => Err(Box::new(Fault::CountWithoutTags { device })),
             (true, true) => nic.phase.handle_seen(device),
             (true, false) => nic.phase.handle_buffer_used(device),
         }
@@ -57,7 +58,7 @@ impl Offload {
     ///
     /// # Errors
     /// No buffer was posted, or the device cannot have counted it.
-    pub(crate) fn handle_untagged(&mut self, device: DeviceId, counted: bool) -> Result<(), Fault> {
+    pub(crate) fn handle_untagged(&mut self, device: DeviceId, counted: bool) -> Checked<()> {
         self.handle_arrived(device, counted)?;
         if counted {
             self.handle_decided(device);
@@ -73,30 +74,32 @@ impl Offload {
         }
     }
 
-    /// A device matched an entry. The record, whose receive is to be completed.
+    /// A device matched an entry. The record, whose receive is to be completed, and its place in the mirror.
     ///
     /// # Errors
     /// The entry is not there, or software had used it.
-    pub(crate) fn handle_matched(&mut self, device: DeviceId, matched: &Match) -> Result<usize, Fault> {
+    #[inline]
+    pub(crate) fn handle_matched(&mut self, device: DeviceId, matched: &Match) -> Checked<(usize, &Record)> {
         let handle = matched.handle;
-        let Some(index) = self.mirror.find(device, handle) else {
-            return Err(Fault::UnknownHandle { device, handle, event: "a match" });
+        let Some(record) = self.mirror.find_mut(device, handle) else {
+            return unknown_handle(device, handle, "a match");
         };
-        let place = self.mirror.record(index).map_or(Place::Gone, super::Record::place);
         let step = if matched.stage == MatchStage::DataFollows { Step::MatchBegun } else { Step::MatchWhole };
-        if !self.mirror.step(index, step) {
-            return Err(match place {
-                Place::Used => Fault::ConsumedTwice { device, handle },
-                Place::Software | Place::Listed | Place::Recalling | Place::Matched | Place::Gone => {
-                    Fault::Unexpected { device, handle, event: "a match", place }
-                }
-            });
+        if !record.step(step) {
+            return unexpected_match(device, handle, record.place());
         }
+        let index = handle.index as usize;
         self.statistics.matched_by_device += 1;
-        self.withdraw_del(index, device, handle);
-        self.left_list(index);
-        self.settle(index);
-        Ok(index)
+        // It stays pinned, so that there is nothing to settle for most.
+        if record.del_outstanding || record.inactive.is_some() || record.entangled {
+            self.withdraw_del(index, device, handle);
+            self.left_list(index);
+            self.settle(index);
+        }
+        match self.mirror.record(index) {
+            Some(record) => Ok((index, record)),
+            None => unknown_handle(device, handle, "a match"),
+        }
     }
 
     /// A DEL that was queued, not submitted, would come to a device that may have let go of the entry by then, or
@@ -116,18 +119,18 @@ impl Offload {
     ///
     /// # Errors
     /// The entry is not there, or has no data to come.
-    pub(crate) fn handle_data(&mut self, device: DeviceId, handle: TagHandle) -> Result<TransferId, Fault> {
-        let Some(index) = self.mirror.find(device, handle) else {
-            return Err(Fault::UnknownHandle { device, handle, event: "the end of its data" });
+    pub(crate) fn handle_data(&mut self, device: DeviceId, handle: TagHandle) -> Checked<TransferId> {
+        let event = "the end of its data";
+        let Some(record) = self.mirror.find_mut(device, handle) else {
+            return unknown_handle(device, handle, event);
         };
-        let place = self.mirror.record(index).map_or(Place::Gone, super::Record::place);
-        let transfer = self.mirror.record_mut(index).and_then(|record| record.transfer.take());
-        match transfer {
-            Some(transfer) if self.mirror.step(index, Step::Data) => {
-                self.settle(index);
+        let place = record.place();
+        match record.transfer.take() {
+            Some(transfer) if record.step(Step::Data) => {
+                self.settle(handle.index as usize);
                 Ok(transfer)
             }
-            _ => Err(Fault::Unexpected { device, handle, event: "the end of its data", place }),
+            _ => unexpected(device, handle, event, place),
         }
     }
 
@@ -135,13 +138,10 @@ impl Offload {
     ///
     /// # Errors
     /// It was not due, or says what cannot be.
-    pub(crate) fn handle_operation(
-        &mut self,
-        device: DeviceId,
-        done: &OperationDone,
-    ) -> Result<Outcome, Fault> {
+    #[inline]
+    pub(crate) fn handle_operation(&mut self, device: DeviceId, done: &OperationDone) -> Checked<Outcome> {
         let Some(nic) = self.nics.get_mut(device.0 as usize) else {
-            return Err(Fault::UnknownDevice { device });
+            return Err(Box::new(Fault::UnknownDevice { device }));
         };
         self.statistics.sync_requests += u64::from(done.sync_requested);
         let stood = nic.phase.handle_done(device, done.operation, done.phase)?;
@@ -149,8 +149,7 @@ impl Offload {
             Operation::Sync => Ok(Outcome::Nothing),
             Operation::Add(handle) => {
                 if stood == Stood::Behind
-                    && let Some(index) = self.mirror.find(device, handle)
-                    && let Some(record) = self.mirror.record_mut(index)
+                    && let Some(record) = self.mirror.find_mut(device, handle)
                     && record.place().is_in_nic()
                 {
                     record.inactive = Some(nic.phase.mark_inactive());
@@ -161,11 +160,11 @@ impl Offload {
         }
     }
 
-    fn handle_del(&mut self, device: DeviceId, handle: TagHandle, success: bool) -> Result<Outcome, Fault> {
-        let Some(index) = self.mirror.find(device, handle) else {
-            return Err(Fault::UnknownHandle { device, handle, event: "the completion of a DEL" });
+    fn handle_del(&mut self, device: DeviceId, handle: TagHandle, success: bool) -> Checked<Outcome> {
+        let Some(record) = self.mirror.find_mut(device, handle) else {
+            return unknown_handle(device, handle, "the completion of a DEL");
         };
-        let Some(record) = self.mirror.record_mut(index) else { return Ok(Outcome::Nothing) };
+        let index = handle.index as usize;
         record.del_outstanding = false;
         let place = record.place();
         match (place, success) {
@@ -177,7 +176,7 @@ impl Offload {
             (Place::Used, false) => {
                 let _used = self.mirror.step(index, Step::DelDone);
                 self.settle(index);
-                Err(Fault::ConsumedTwice { device, handle })
+                Err(Box::new(Fault::ConsumedTwice { device, handle }))
             }
             (Place::Recalling, true) => {
                 self.left_list(index);
@@ -195,7 +194,7 @@ impl Offload {
             }
             (Place::Matched | Place::Gone | Place::Listed | Place::Software, _) => {
                 let event = if success { "a DEL that succeeded" } else { "a DEL that failed" };
-                Err(Fault::Unexpected { device, handle, event, place })
+                unexpected(device, handle, event, place)
             }
         }
     }
@@ -204,15 +203,17 @@ impl Offload {
     ///
     /// # Errors
     /// It does not have it, or something about it is still to come.
-    pub(crate) fn handle_released(&mut self, device: DeviceId, handle: TagHandle) -> Result<(), Fault> {
-        let Some(index) = self.mirror.find(device, handle) else {
-            return Err(Fault::UnknownHandle { device, handle, event: "its release" });
+    #[inline]
+    pub(crate) fn handle_released(&mut self, device: DeviceId, handle: TagHandle) -> Checked<()> {
+        let event = "its release";
+        let Some(record) = self.mirror.find_mut(device, handle) else {
+            return unknown_handle(device, handle, event);
         };
-        let Some(record) = self.mirror.record(index) else { return Ok(()) };
         let place = record.place();
         if record.del_outstanding || !matches!(place, Place::Gone | Place::Software) {
-            return Err(Fault::Unexpected { device, handle, event: "its release", place });
+            return unexpected(device, handle, event, place);
         }
+        let index = handle.index as usize;
         self.unpin(index);
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
             nic.handle_released();
@@ -225,27 +226,34 @@ impl Offload {
     }
 
     /// The memory of an entry is nobody's but the user's again.
+    #[inline]
     fn unpin(&mut self, index: usize) {
         let Some(record) = self.mirror.record_mut(index) else { return };
-        let (device, bounce, buffer) = (record.pinned.take(), record.bounce.take(), record.buffer);
-        let (kept, entangled) = (std::mem::take(&mut record.slot_kept), record.entangled);
+        let (device, bounce) = (record.pinned.take(), record.bounce.take());
+        let kept = std::mem::take(&mut record.slot_kept);
         let Some(nic) = device.and_then(|device| self.nics.get_mut(device.0 as usize)) else { return };
         if kept {
             nic.give_back_slot();
         }
         match bounce {
             Some(bounce) => nic.bounces.give_back(bounce),
-            None => self.stretches.remove(&buffer),
+            None => self.stretches.remove(&record.buffer),
         }
-        if entangled {
-            // Those whose buffers overlap waited for this.
-            for at in 0..self.nics.len() {
-                self.wake(at, index);
-            }
+        if record.entangled {
+            self.wake_everywhere(index);
+        }
+    }
+
+    /// Those whose buffers overlap waited for this.
+    #[inline(never)]
+    fn wake_everywhere(&mut self, index: usize) {
+        for at in 0..self.nics.len() {
+            self.wake(at, index);
         }
     }
 
     /// A receive that was given back is a candidate for every device again.
+    #[inline(never)]
     fn look_again(&mut self, index: usize) {
         let Some(record) = self.mirror.record(index) else { return };
         for nic in &mut self.nics {
@@ -310,6 +318,7 @@ impl Offload {
 
     /// If a receive is no longer posted and no DEL of it is outstanding, it stands in nobody's way any more; if no
     /// device can name it either, it is forgotten.
+    #[inline]
     pub(super) fn settle(&mut self, index: usize) {
         let Some(record) = self.mirror.record(index) else { return };
         if record.place().is_posted() || record.del_outstanding {
@@ -324,6 +333,7 @@ impl Offload {
         }
     }
 
+    #[inline(never)]
     fn disentangle(&mut self, index: usize) {
         for at in 0..self.nics.len() {
             self.nics[at].queue.take_out(index);
@@ -371,8 +381,7 @@ impl Offload {
     }
 
     /// Queue what is due for every device: SYNCs and unexpected buffers.
-    #[inline]
-    pub(crate) fn poll_due(&mut self) {
+    pub(super) fn poll_due(&mut self) {
         let decided = self.rules.hold(Clause::CountDecided);
         let budget = self.rules.hold(Clause::BufferBudget);
         for nic in &mut self.nics {
@@ -380,6 +389,26 @@ impl Offload {
                 self.statistics.syncs += u64::from(nic.push_sync_if_due(decided));
                 nic.push_buffers_if_due(budget);
             }
+        }
+    }
+}
+
+#[cold]
+fn unknown_handle<T>(device: DeviceId, handle: TagHandle, event: &'static str) -> Checked<T> {
+    Err(Box::new(Fault::UnknownHandle { device, handle, event }))
+}
+
+#[cold]
+fn unexpected<T>(device: DeviceId, handle: TagHandle, event: &'static str, place: Place) -> Checked<T> {
+    Err(Box::new(Fault::Unexpected { device, handle, event, place }))
+}
+
+#[cold]
+fn unexpected_match<T>(device: DeviceId, handle: TagHandle, place: Place) -> Checked<T> {
+    match place {
+        Place::Used => Err(Box::new(Fault::ConsumedTwice { device, handle })),
+        Place::Software | Place::Listed | Place::Recalling | Place::Matched | Place::Gone => {
+            unexpected(device, handle, "a match", place)
         }
     }
 }

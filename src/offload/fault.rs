@@ -5,6 +5,9 @@ use crate::seam::{DeviceError, Operation};
 
 use super::entry::Place;
 
+/// What comes of something that a device may not do. A fault is rare and large: whoever finds one pays for it.
+pub(crate) type Checked<T> = Result<T, Box<Fault>>;
+
 /// A device broke the contract, or failed. What it names may be anything that a hostile device can say.
 ///
 /// After a fault the device gets no further receives; what it holds is recalled by the owner's decision

@@ -106,6 +106,12 @@ impl Peers {
         }
     }
 
+    /// Whether [`Self::origin`] is anybody, which needs no layout to be known.
+    #[inline(always)]
+    pub(crate) fn is_anybody(&self, pattern: &Pattern) -> bool {
+        pattern.source == Source::Any && self.layout.is_none()
+    }
+
     /// Where the messages of a receive come from.
     pub(crate) fn origin(&self, pattern: &Pattern) -> Origin {
         let in_tag = self.layout.filter(|layout| pattern.ignore.0 & layout.source_bits == 0);

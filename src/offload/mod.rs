@@ -20,11 +20,14 @@ mod fault;
 mod layout;
 mod mirror;
 mod nic;
+mod outbox;
 mod overlap;
 mod phase;
 mod policy;
 mod queue;
+mod quick;
 mod reason;
+mod stretches;
 #[cfg(test)]
 mod tests;
 
@@ -36,16 +39,18 @@ pub use overlap::CLASSES_MAX;
 pub use reason::{Reason, Statistics};
 
 pub(crate) use events::{Held, Outcome};
+pub(crate) use fault::Checked;
 pub(crate) use mirror::Record;
+pub(crate) use outbox::Outbox;
 
 use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId};
 use crate::matching::Pattern;
 use crate::seam::{Answer, Buffer, Capabilities, Command};
 
-use buffers::Stretches;
 use layout::Peers;
 use mirror::Mirror;
 use nic::Nic;
+use stretches::Stretches;
 
 /// Offload over all devices of one engine.
 #[derive(Clone, Debug)]
@@ -103,6 +108,12 @@ impl Offload {
         self.active
     }
 
+    /// Whether [`Self::poll`] would find nothing to do.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.nics.iter().all(Nic::is_quiet)
+    }
+
     #[inline]
     pub(crate) fn rules(&self) -> Rules {
         self.rules
@@ -134,13 +145,13 @@ impl Offload {
         self.mirror.record_mut(index)
     }
 
-    /// A receive was queued as posted.
-    #[inline]
+    /// A receive was queued as posted. If there is one device, idle, it goes straight down when nothing speaks
+    /// against it, and none of the queues hears of it.
     pub(crate) fn track(
         &mut self,
         receive: ReceiveId,
-        pattern: Pattern,
-        buffer: Buffer,
+        pattern: &Pattern,
+        buffer: &Buffer,
         multi: bool,
     ) -> usize {
         self.statistics.tracked += 1;
@@ -166,6 +177,12 @@ impl Offload {
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
             nic.push(command);
         }
+    }
+
+    /// The commands of a device, if there is room for one that is not a list operation.
+    #[inline(always)]
+    pub(crate) fn room_for(&mut self, device: DeviceId) -> Option<&mut Outbox<Command>> {
+        self.nics.get_mut(device.0 as usize)?.room()
     }
 
     /// Take back the answer for a message that was not submitted: the device has forgotten the message.

@@ -6,10 +6,16 @@
 //!
 //! Not here: which receive goes down.
 
-use crate::ids::{DeviceId, TagHandle};
-use crate::seam::{Capabilities, Command, Operation};
+use crate::ids::{DeviceId, PeerId, Source, Tag, TagHandle};
+use crate::matching::Pattern;
+use crate::seam::{Buffer, Capabilities, Command, Operation};
 
 use super::buffers::Bounces;
+use super::clause::{Clause, Rules};
+use super::entry::Step;
+use super::layout::{Origin, Peers};
+use super::mirror::Record;
+use super::outbox::Outbox;
 use super::overlap::Overlaps;
 use super::phase::Phase;
 use super::queue::Queue;
@@ -30,9 +36,8 @@ pub(crate) struct Nic {
     pub(crate) capabilities: Capabilities,
     pub(crate) switch: Switch,
     pub(crate) phase: Phase,
-    commands: Vec<Command>,
-    /// How many of them were submitted.
-    submitted: usize,
+    /// Those not submitted yet.
+    commands: Outbox<Command>,
     pub(crate) overlaps: Overlaps,
     pub(crate) queue: Queue,
     pub(crate) bounces: Bounces,
@@ -58,8 +63,7 @@ impl Nic {
             capabilities,
             switch: Switch::On,
             phase: Phase::new(counters_start, buffers),
-            commands: Vec::new(),
-            submitted: 0,
+            commands: Outbox::new(),
             overlaps: Overlaps::new(seed),
             queue: Queue::default(),
             bounces: Bounces::default(),
@@ -72,7 +76,7 @@ impl Nic {
     }
 
     /// Why nothing more can go down now; `None`: one more can.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_held_up(&self) -> Option<Reason> {
         match self.switch {
             Switch::On => {}
@@ -87,8 +91,14 @@ impl Nic {
             .then_some(Reason::NoCommandSlot)
     }
 
+    /// Whether nothing waits to be looked at or to be queued.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.late_dels.is_empty() && self.phase.is_quiet()
+    }
+
     /// Nobody is a candidate and nothing is stored that could be in the way.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.overlaps.is_empty()
     }
@@ -101,32 +111,99 @@ impl Nic {
         }
     }
 
+    /// Where a command that is not a list operation can be put, if there is room.
+    #[inline(always)]
+    pub(crate) fn room(&mut self) -> Option<&mut Outbox<Command>> {
+        (self.switch != Switch::Failed && self.commands.has_room()).then_some(&mut self.commands)
+    }
+
     /// Commands not submitted yet, oldest first.
     #[inline]
     pub(crate) fn commands(&self) -> &[Command] {
-        self.commands.get(self.submitted..).unwrap_or_default()
+        self.commands.items()
     }
 
     /// So many were submitted.
     #[inline]
     pub(crate) fn handle_submitted(&mut self, taken: usize) {
-        self.submitted = self.commands.len().min(self.submitted.saturating_add(taken));
-        if self.submitted == self.commands.len() {
-            self.commands.clear();
-            self.submitted = 0;
-        } else if self.submitted >= COMPACT_AT {
-            self.commands.drain(..self.submitted);
-            self.submitted = 0;
+        self.commands.skip(taken);
+    }
+
+    /// Whether the device can write into a buffer directly.
+    #[inline(always)]
+    pub(crate) fn takes(&self, buffer: &Buffer) -> bool {
+        let Capabilities { eager_limit, buffer_length_max, registration, .. } = self.capabilities;
+        buffer.segments == 1
+            && buffer.length >= eager_limit
+            && buffer.length <= buffer_length_max
+            && (!registration || buffer.key != 0)
+    }
+
+    /// What keeps a receive out of this NIC whatever the others do.
+    pub(crate) fn never(&self, peers: &Peers, record: &Record) -> Option<Reason> {
+        let capabilities = &self.capabilities;
+        let elsewhere = |peer: PeerId| peers.path(peer).is_some_and(|path| path != self.id);
+        match peers.origin(&record.pattern) {
+            Origin::Anybody => {}
+            Origin::InTag(peer) if elsewhere(peer) => return Some(Reason::ServedByAnotherPath),
+            Origin::InTag(_) => {}
+            Origin::NotInTag => {
+                let Source::Peer(peer) = record.pattern.source else { return Some(Reason::Directed) };
+                return Some(if elsewhere(peer) { Reason::ServedByAnotherPath } else { Reason::Directed });
+            }
+        }
+        if record.multi_receive {
+            Some(Reason::MultiReceive)
+        } else if record.buffer.segments != 1 {
+            Some(Reason::SeveralSegments)
+        } else if record.buffer.length > capabilities.buffer_length_max {
+            Some(Reason::OverDeviceLength)
+        } else if capabilities.registration
+            && record.buffer.key == 0
+            && record.buffer.length >= capabilities.eager_limit
+        {
+            Some(Reason::NotRegistered)
+        } else {
+            None
         }
     }
 
-    /// Queue an ADD; its count is fixed here.
-    #[inline]
-    pub(crate) fn push_add(&mut self, command: Command, handle: TagHandle) {
+    /// Whether [`Self::list`] may be called.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.commands.has_room() && self.phase.has_room()
+    }
+
+    /// So that it may.
+    pub(crate) fn reserve(&mut self) {
+        self.commands.reserve(Command::Receive { buffers: 0 });
+        self.phase.reserve();
+    }
+
+    /// Queue the ADD of a receive, for which there is room; its count is fixed here. `false`: it is not in software.
+    #[inline(always)]
+    pub(crate) fn list(
+        &mut self,
+        record: &mut Record,
+        index: usize,
+        bounce: Option<Buffer>,
+        rules: Rules,
+    ) -> bool {
+        let id = self.id;
+        if !record.step(Step::Add) {
+            return false;
+        }
+        (record.pinned, record.slot_kept, record.bounce) = (Some(id), true, bounce);
+        let handle = record.handle(index);
+        let decided = rules.hold(Clause::CountDecided);
+        let unexpected_count = if decided { self.phase.report() } else { self.phase.report_seen() };
         self.entries += 1;
         self.kept += 1;
-        self.commands.push(command);
-        self.phase.handle_queued(Operation::Add(handle));
+        let Pattern { tag, ignore, .. } = record.pattern;
+        let (tag, buffer) = (Tag(tag.0 & ignore.mask()), bounce.unwrap_or(record.buffer));
+        self.commands.put(Command::Add { handle, tag, ignore, buffer, unexpected_count, signalled: true });
+        self.phase.put_add(handle);
+        true
     }
 
     /// Queue a DEL, in the slot kept for it.
@@ -151,7 +228,7 @@ impl Nic {
     /// Take back the latest command of a kind that was not submitted.
     pub(crate) fn withdraw(&mut self, is_it: impl Fn(&Command) -> bool) -> Option<Command> {
         let place = self.commands().iter().rposition(is_it)?;
-        Some(self.commands.remove(self.submitted + place))
+        self.commands.remove(place)
     }
 
     /// Queue a SYNC if one is due. Says whether.
@@ -177,11 +254,13 @@ impl Nic {
     }
 
     /// An entry ended without a DEL, whose slot is free again.
+    #[inline(always)]
     pub(crate) fn give_back_slot(&mut self) {
         self.kept = self.kept.saturating_sub(1);
     }
 
     /// The device let go of an entry.
+    #[inline(always)]
     pub(crate) fn handle_released(&mut self) {
         self.entries = self.entries.saturating_sub(1);
     }
@@ -192,7 +271,6 @@ impl Nic {
         self.entries = 0;
         self.kept = 0;
         self.commands.clear();
-        self.submitted = 0;
         self.late_dels.clear();
         self.phase.fail()
     }
@@ -233,7 +311,5 @@ fn canonical_command(command: &Command, out: &mut Vec<u64>, name: &dyn Fn(TagHan
 
 /// The ADD itself, and the DEL that may follow.
 const SLOTS_OF_AN_ENTRY: u64 = 2;
-/// A device that takes commands a few at a time leaves so many submitted ones in front at the most.
-const COMPACT_AT: usize = 1024;
 /// Never more than one SYNC is outstanding.
 const SLOTS_FOR_SYNC: u64 = 1;

@@ -11,12 +11,11 @@
 //!
 //! Not here: the commands themselves, and which entry is where.
 
-use std::collections::VecDeque;
-
 use crate::ids::{DeviceId, TagHandle};
 use crate::seam::Operation;
 
-use super::fault::Fault;
+use super::fault::{Checked, Fault};
+use super::outbox::Outbox;
 
 /// The counters of one device.
 #[derive(Clone, Debug)]
@@ -27,10 +26,12 @@ pub(crate) struct Phase {
     confirmed: u64,
     buffers: u32,
     buffers_max: u32,
+    /// With so many posted none is due.
+    buffers_enough: u32,
     inactive: u32,
     turn: u64,
     sync_outstanding: bool,
-    outstanding: VecDeque<Outstanding>,
+    outstanding: Outbox<Outstanding>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,10 +61,11 @@ impl Phase {
             confirmed: start,
             buffers: 0,
             buffers_max,
+            buffers_enough: if buffers_max == 0 { 0 } else { buffers_max - buffers_max / 4 + 1 },
             inactive: 0,
             turn: 0,
             sync_outstanding: false,
-            outstanding: VecDeque::new(),
+            outstanding: Outbox::new(),
         }
     }
 
@@ -71,7 +73,7 @@ impl Phase {
     ///
     /// # Errors
     /// The device reported more messages than it has buffers.
-    pub(crate) fn handle_seen(&mut self, device: DeviceId) -> Result<(), Fault> {
+    pub(crate) fn handle_seen(&mut self, device: DeviceId) -> Checked<()> {
         self.seen += 1;
         self.handle_buffer_used(device)
     }
@@ -80,7 +82,7 @@ impl Phase {
     ///
     /// # Errors
     /// No buffer was posted.
-    pub(crate) fn handle_buffer_used(&mut self, device: DeviceId) -> Result<(), Fault> {
+    pub(crate) fn handle_buffer_used(&mut self, device: DeviceId) -> Checked<()> {
         if self.buffers_max == 0 {
             return Ok(());
         }
@@ -89,7 +91,7 @@ impl Phase {
                 self.buffers = left;
                 Ok(())
             }
-            None => Err(Fault::NoBufferPosted { device }),
+            None => Err(Box::new(Fault::NoBufferPosted { device })),
         }
     }
 
@@ -100,7 +102,7 @@ impl Phase {
     }
 
     /// The count for a command that takes its place now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn report(&mut self) -> u16 {
         self.reported = self.handled;
         Self::wire(self.reported)
@@ -112,16 +114,55 @@ impl Phase {
         Self::wire(self.reported)
     }
 
-    /// A signalled operation was queued.
+    /// Whether nothing can be due: no count to report, no buffers to post.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.handled == self.reported && self.buffers >= self.buffers_enough
+    }
+
+    /// Whether [`Self::put_add`] may be called.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.outstanding.has_room()
+    }
+
+    /// So that it may.
     #[inline]
+    pub(crate) fn reserve(&mut self) {
+        self.outstanding.reserve(Outstanding { operation: Operation::Sync, count: 0 });
+    }
+
+    /// An ADD was queued, and there was room.
+    #[inline(always)]
+    pub(crate) fn put_add(&mut self, handle: TagHandle) {
+        self.outstanding.put(Outstanding { operation: Operation::Add(handle), count: self.reported });
+    }
+
+    /// A signalled operation was queued.
     pub(crate) fn handle_queued(&mut self, operation: Operation) {
         self.sync_outstanding |= operation == Operation::Sync;
-        self.outstanding.push_back(Outstanding { operation, count: self.reported });
+        self.outstanding.push(Outstanding { operation, count: self.reported });
+    }
+
+    /// The usual completion alone: the ADD that was due, in phase. `false`: it is another, and nothing changed.
+    #[inline(always)]
+    pub(crate) fn try_add_done(&mut self, handle: TagHandle, phase: u16) -> bool {
+        let Some(&Outstanding { operation: Operation::Add(due), count }) = self.outstanding.first() else {
+            return false;
+        };
+        if due != handle || Self::wire(count) != phase {
+            return false;
+        }
+        self.outstanding.skip(1);
+        self.confirmed = count;
+        self.inactive = 0;
+        self.turn += 1;
+        true
     }
 
     /// A signalled operation was taken back before it was submitted.
     pub(crate) fn handle_withdrawn(&mut self, operation: Operation) {
-        if let Some(place) = self.outstanding.iter().rposition(|other| other.operation == operation) {
+        if let Some(place) = self.outstanding.items().iter().rposition(|other| other.operation == operation) {
             self.outstanding.remove(place);
         }
     }
@@ -135,12 +176,13 @@ impl Phase {
         device: DeviceId,
         operation: Operation,
         phase: u16,
-    ) -> Result<Stood, Fault> {
-        let due = self.outstanding.front().copied();
+    ) -> Checked<Stood> {
+        let due = self.outstanding.first().copied();
         let Some(due) = due.filter(|due| due.operation == operation) else {
-            return Err(Fault::UnknownCompletion { device, operation, due: due.map(|due| due.operation) });
+            let due = due.map(|due| due.operation);
+            return Err(Box::new(Fault::UnknownCompletion { device, operation, due }));
         };
-        self.outstanding.pop_front();
+        self.outstanding.skip(1);
         self.confirmed = due.count;
         if operation == Operation::Sync {
             self.sync_outstanding = false;
@@ -169,13 +211,13 @@ impl Phase {
     /// The device is gone: nothing is outstanding any more. The operations that were, in order.
     pub(crate) fn fail(&mut self) -> Vec<TagHandle> {
         self.inactive = 0;
-        self.outstanding
-            .drain(..)
-            .filter_map(|outstanding| match outstanding.operation {
-                Operation::Del(handle) => Some(handle),
-                Operation::Add(_) | Operation::Sync => None,
-            })
-            .collect()
+        let dels = self.outstanding.items().iter().filter_map(|outstanding| match outstanding.operation {
+            Operation::Del(handle) => Some(handle),
+            Operation::Add(_) | Operation::Sync => None,
+        });
+        let dels = dels.collect();
+        self.outstanding.clear();
+        dels
     }
 
     /// Whether a SYNC is due: entries wait inactive for a count not yet reported, or the wrap comes near.
@@ -191,8 +233,9 @@ impl Phase {
     ///
     /// With clause `BufferBudget`, `posted + (seen - confirmed)` stays below 2^16: else the device's count could
     /// come round to the one last reported, and look equal to it.
+    #[inline]
     pub(crate) fn poll_buffers(&mut self, budget: bool) -> u32 {
-        if self.buffers_max == 0 {
+        if self.buffers >= self.buffers_enough {
             return 0;
         }
         let wanted = self.buffers_max - self.buffers;
@@ -239,7 +282,7 @@ impl Phase {
             u64::from(self.sync_outstanding),
             self.outstanding.len() as u64,
         ]);
-        for outstanding in &self.outstanding {
+        for outstanding in self.outstanding.items() {
             out.push(outstanding.count.wrapping_sub(self.confirmed));
             out.push(match outstanding.operation {
                 Operation::Add(handle) => name(handle) << 2,

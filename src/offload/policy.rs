@@ -4,11 +4,10 @@
 //! look-up per live class ([`super::overlap`]). The length of the posted list does not enter.
 
 use crate::ids::{DeviceId, PeerId, Source, TagHandle};
-use crate::seam::{Buffer, Command};
+use crate::seam::Buffer;
 
 use super::clause::Clause;
 use super::entry::{Place, Step};
-use super::layout::Origin;
 use super::nic::Switch;
 use super::overlap::InTheWay;
 use super::queue::Candidate;
@@ -30,9 +29,14 @@ enum Verdict {
 }
 
 impl Offload {
-    /// Send down what may go down.
-    #[inline]
-    pub(crate) fn refill(&mut self) {
+    /// Send down what may go down, and queue what is due.
+    #[inline(never)]
+    pub(crate) fn poll(&mut self) {
+        self.refill();
+        self.poll_due();
+    }
+
+    fn refill(&mut self) {
         for at in 0..self.nics.len() {
             if self.nics[at].capabilities.is_matching() {
                 self.refill_device(at);
@@ -53,9 +57,7 @@ impl Offload {
         self.flush_late_dels(at);
     }
 
-    /// The one device is idle: send a receive that was just posted down at once, if it may go. Most do, and none of
-    /// the queues hears of them.
-    #[inline]
+    /// The one device is idle: send a receive that was just posted down at once, if it may go.
     pub(super) fn go_straight_down(&mut self, index: usize) -> bool {
         if self.nics[0].is_held_up().is_some() {
             return false;
@@ -128,7 +130,7 @@ impl Offload {
         if record.place() != Place::Software || record.pinned.is_some() {
             return Verdict::Elsewhere;
         }
-        if let Some(reason) = self.never(at, record) {
+        if let Some(reason) = self.nics[at].never(&self.peers, record) {
             return Verdict::Stays(reason);
         }
         let nic = &mut self.nics[at];
@@ -150,63 +152,20 @@ impl Offload {
         }
     }
 
-    /// What keeps a receive in software whatever the others do.
-    fn never(&self, at: usize, record: &Record) -> Option<Reason> {
-        let nic = &self.nics[at];
-        let capabilities = &nic.capabilities;
-        let elsewhere = |peer: PeerId| self.peers.path(peer).is_some_and(|path| path != nic.id);
-        match self.peers.origin(&record.pattern) {
-            Origin::Anybody => {}
-            Origin::InTag(peer) if elsewhere(peer) => return Some(Reason::ServedByAnotherPath),
-            Origin::InTag(_) => {}
-            Origin::NotInTag => {
-                let Source::Peer(peer) = record.pattern.source else {
-                    return Some(Reason::Directed);
-                };
-                return Some(if elsewhere(peer) { Reason::ServedByAnotherPath } else { Reason::Directed });
-            }
-        }
-        if record.multi_receive {
-            Some(Reason::MultiReceive)
-        } else if record.buffer.segments != 1 {
-            Some(Reason::SeveralSegments)
-        } else if record.buffer.length > capabilities.buffer_length_max {
-            Some(Reason::OverDeviceLength)
-        } else if capabilities.registration
-            && record.buffer.key == 0
-            && record.buffer.length >= capabilities.eager_limit
-        {
-            Some(Reason::NotRegistered)
-        } else {
-            None
-        }
-    }
-
     fn send_down(&mut self, at: usize, index: usize, bounce: Option<Buffer>) {
-        if !self.mirror.step(index, Step::Add) {
-            return;
-        }
-        let handle = self.mirror.handle(index);
-        let decided = self.rules.hold(Clause::CountDecided);
         let nic = &mut self.nics[at];
         let Some(record) = self.mirror.record_mut(index) else { return };
-        record.pinned = Some(nic.id);
-        record.slot_kept = true;
-        record.bounce = bounce;
-        let unexpected_count = if decided { nic.phase.report() } else { nic.phase.report_seen() };
-        let command = Command::Add {
-            handle,
-            tag: crate::ids::Tag(record.pattern.tag.0 & record.pattern.ignore.mask()),
-            ignore: record.pattern.ignore,
-            buffer: bounce.unwrap_or(record.buffer),
-            unexpected_count,
-            signalled: true,
-        };
-        nic.push_add(command, handle);
+        nic.reserve();
+        if !nic.list(record, index, bounce, self.rules) {
+            return;
+        }
         self.statistics.adds += 1;
         match bounce {
             Some(_) => self.statistics.bounced += 1,
-            None => self.stretches.insert(&record.buffer, index),
+            None => {
+                let entered = self.stretches.try_insert(&record.buffer, index);
+                debug_assert!(entered, "the verdict said that nothing overlaps");
+            }
         }
         if record.entangled {
             nic.overlaps.remove(index);

@@ -65,7 +65,7 @@ impl Queue {
     }
 
     /// There are no candidates. (Entries of the heap may be stale; then the slower answer is right as well.)
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.head.is_none() && self.again.is_empty()
     }

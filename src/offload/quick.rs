@@ -1,0 +1,120 @@
+//! The usual life of an offloaded receive in few instructions: straight down, its ADD done, matched, released.
+//!
+//! Each function here does the usual case whole, or tells that this is not it and has changed nothing. Then the
+//! general way is taken (`policy`, `events`), which does the same for every case. None of these needs a call: what
+//! needs none saves no registers, and most of what a short path costs is saving registers.
+//!
+//! Not here: rules of its own.
+
+use crate::ids::{DeviceId, ReceiveId, TagHandle};
+use crate::matching::Pattern;
+use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
+
+use super::entry::{Place, Step};
+use super::stretches::Spot;
+use super::{Offload, Record};
+
+impl Offload {
+    /// Whether a receive that is about to be posted can go straight down to the only device, if its buffer overlaps
+    /// none that is there. The record that it then gets. Changes nothing. Budget: 40 instructions.
+    #[inline(always)]
+    fn record_for_way_down(&self, pattern: &Pattern, buffer: &Buffer) -> Option<u32> {
+        let [nic] = &*self.nics else { return None };
+        let may = nic.is_idle()
+            && nic.is_held_up().is_none()
+            && self.peers.is_anybody(pattern)
+            && nic.takes(buffer)
+            && nic.has_room();
+        if may { self.mirror.free_place() } else { None }
+    }
+
+    /// The same, of a buffer that lies behind all that are there: for [`Self::go_down`]. Budget: 55 instructions.
+    #[inline(always)]
+    pub(crate) fn way_down(&self, pattern: &Pattern, buffer: &Buffer) -> Option<u32> {
+        let record = self.record_for_way_down(pattern, buffer)?;
+        self.stretches.is_behind_all(buffer).then_some(record)
+    }
+
+    /// The same, of a buffer anywhere: for [`Self::go_down_among`].
+    pub(crate) fn way_down_among(&self, pattern: &Pattern, buffer: &Buffer) -> Option<WayDown> {
+        let record = self.record_for_way_down(pattern, buffer)?;
+        Some(WayDown { record, spot: self.stretches.spot(buffer)? })
+    }
+
+    /// The receive was posted, and goes the way that was found. Budget: 75 instructions.
+    #[inline(always)]
+    pub(crate) fn go_down(&mut self, record: u32, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
+        self.list_straight(record, id, pattern, buffer);
+        self.stretches.put_last(buffer, record);
+    }
+
+    /// The same.
+    pub(crate) fn go_down_among(&mut self, way: WayDown, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
+        self.list_straight(way.record, id, pattern, buffer);
+        self.stretches.put(way.spot, buffer, way.record);
+    }
+
+    #[inline(always)]
+    fn list_straight(&mut self, index: u32, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
+        let [nic] = &mut *self.nics else { return };
+        let reason = nic.held_up_by;
+        let Some(record) = self.mirror.track_at(index, id, pattern, buffer) else { return };
+        record.reason = reason;
+        let is_listed = nic.list(record, index as usize, None, self.rules);
+        debug_assert!(is_listed, "it was in software");
+        self.statistics.tracked += 1;
+        self.statistics.adds += 1;
+    }
+
+    /// An ADD that was due is done, in phase. Budget: 20 instructions.
+    #[inline(always)]
+    pub(crate) fn try_add_done(&mut self, device: DeviceId, done: &OperationDone) -> bool {
+        let Operation::Add(handle) = done.operation else { return false };
+        match self.nics.get_mut(device.0 as usize) {
+            Some(nic) if !done.sync_requested => nic.phase.try_add_done(handle, done.phase),
+            _ => false,
+        }
+    }
+
+    /// The entry that a device matched, if it had nothing else to it and all data is placed in the user's buffer.
+    /// Changes nothing. Budget: 20 instructions.
+    #[inline(always)]
+    pub(crate) fn usual_match(&self, device: DeviceId, matched: &Match) -> Option<&Record> {
+        let record = self.mirror.find_record(device, matched.handle)?;
+        let is_usual = record.is_usual() & (record.place() == Place::Listed);
+        (is_usual && matched.stage == MatchStage::Complete).then_some(record)
+    }
+
+    /// The receive of [`Self::usual_match`] is complete. Budget: 6 instructions.
+    #[inline(always)]
+    pub(crate) fn handle_usual_match(&mut self, handle: TagHandle) {
+        let stepped = self.mirror.step_at(handle.index, Step::MatchWhole);
+        debug_assert!(stepped, "it was listed");
+        self.statistics.matched_by_device += 1;
+    }
+
+    /// A device let go of an entry that it had matched. Budget: 45 instructions.
+    #[inline(always)]
+    pub(crate) fn try_release(&mut self, device: DeviceId, handle: TagHandle) -> bool {
+        let Some(record) = self.mirror.find_mut(device, handle) else { return false };
+        let Some(nic) = self.nics.get_mut(device.0 as usize) else { return false };
+        if record.place() != Place::Gone || !record.is_usual() || !record.slot_kept {
+            return false;
+        }
+        nic.give_back_slot();
+        nic.handle_released();
+        (record.pinned, record.slot_kept) = (None, false);
+        let buffer = record.buffer;
+        self.mirror.forget(handle.index as usize);
+        self.stretches.remove(&buffer);
+        true
+    }
+}
+
+/// How a receive goes straight down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WayDown {
+    /// The record that it gets.
+    pub(crate) record: u32,
+    spot: Spot,
+}
