@@ -155,13 +155,13 @@ impl Offload {
         multi: bool,
     ) -> usize {
         self.statistics.tracked += 1;
-        let reason = self.nics.first().map_or(Reason::Disabled, |nic| nic.held_up_by);
-        let index = self.mirror.track(receive, pattern, buffer, multi, reason);
+        let index = self.mirror.track(receive, pattern, buffer, multi, Reason::Disabled);
         if self.nics.len() == 1 && self.nics[0].is_idle() && self.go_straight_down(index) {
             return index;
         }
+        let reason = self.reason_at_first(index);
         if let Some(record) = self.mirror.record_mut(index) {
-            record.entangled = true;
+            (record.entangled, record.reason) = (true, reason);
         }
         for nic in &mut self.nics {
             if nic.capabilities.is_matching() {

@@ -71,6 +71,16 @@ impl Offload {
         }
     }
 
+    /// Why a receive that no device has looked at is in software: a message may take it before one does. What can be
+    /// said without looking at others.
+    pub(super) fn reason_at_first(&self, index: usize) -> Reason {
+        let Some(at) = self.nics.iter().position(|nic| nic.capabilities.is_matching()) else {
+            return Reason::Disabled;
+        };
+        let never = || self.mirror.record(index).and_then(|record| self.never(at, record));
+        self.nics[at].is_held_up().or_else(never).unwrap_or(self.nics[at].held_up_by)
+    }
+
     /// Look at one candidate; `false`: go no further now.
     fn look_at(&mut self, at: usize, candidate: Candidate) -> bool {
         let index = candidate.record;

@@ -8,7 +8,7 @@ use crate::ids::{
     DeviceId, GroupId, Ignore, MessageToken, PeerId, ReceiveId, Source, Tag, TagHandle, TransferId,
 };
 use crate::matching::Pattern;
-use crate::offload::TagLayout;
+use crate::offload::{Reason, TagLayout};
 use crate::seam::{
     Answer, Arrival, Buffer, Capabilities, Command, Data, DataError, DataTarget, DeviceError, Event,
     EventSink, Header, Match, MatchStage, Operation, OperationDone, Remote,
@@ -126,6 +126,23 @@ fn an_owner_that_says_more_was_taken_than_was_offered_is_not_believed() {
     hand.engine.handle_submitted(NIC, 1);
     hand.engine.handle_submitted(NIC, usize::MAX);
     assert!(hand.engine.commands(NIC).is_empty());
+}
+
+#[test]
+fn receives_that_left_before_a_device_looked_at_them_are_counted_under_their_own_reasons() {
+    for devices in [[nic(), Capabilities::default()], [Capabilities::default(), nic()]] {
+        let mut hand = Hand::with(Config::default(), &devices);
+        let (matching, plain) = if devices[0].tags > 0 { (NIC, OTHER) } else { (OTHER, NIC) };
+        hand.queued(from(1, 5), 1);
+        let arrival = hand.arrival(1, 5, false);
+        hand.engine.handle_event(plain, &Event::Arrived(arrival));
+        hand.engine.set_offload(matching, false);
+        hand.queued(any(2), 2);
+        let arrival = hand.arrival(2, 5, false);
+        hand.engine.handle_event(plain, &Event::Arrived(arrival));
+        let ended = |reason| hand.engine.statistics().ended(reason);
+        assert_eq!([ended(Reason::Directed), ended(Reason::Disabled), ended(Reason::DeviceFull)], [1, 1, 0]);
+    }
 }
 
 /// A generator without quality, for choices.
@@ -265,7 +282,7 @@ fn chaos(seed: u64) {
         layout: seed.is_multiple_of(3).then_some(TagLayout { source_bits: 0x2 }),
         ..Config::default()
     });
-    let slots = dice.narrow(9);
+    let slots = 1 + dice.narrow(8);
     let devices = 3_u8;
     let late = dice.below(2) == 0;
     let capabilities = [
