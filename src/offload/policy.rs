@@ -77,7 +77,7 @@ impl Offload {
         let Some(at) = self.nics.iter().position(|nic| nic.capabilities.is_matching()) else {
             return Reason::Disabled;
         };
-        let never = || self.mirror.record(index).and_then(|record| self.never(at, record));
+        let never = || self.mirror.record(index).and_then(|record| self.nics[at].never(&self.peers, record));
         self.nics[at].is_held_up().or_else(never).unwrap_or(self.nics[at].held_up_by)
     }
 
