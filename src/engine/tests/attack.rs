@@ -145,6 +145,22 @@ fn receives_that_left_before_a_device_looked_at_them_are_counted_under_their_own
     }
 }
 
+#[test]
+fn a_sender_of_the_highest_number_waits_like_any_other() {
+    let mut hand = Hand::new();
+    hand.queued(any(7), 1);
+    let (_, handle, _) = hand.adds()[0];
+    hand.done(Operation::Add(handle), true, 0);
+    hand.other(7, u32::MAX);
+    hand.other(8, u32::MAX);
+    assert_eq!(hand.engine.waiting(), 2);
+    hand.commands(NIC);
+    hand.done(Operation::Del(handle), true, 0);
+    hand.place(OTHER);
+    assert_eq!(hand.received(), [(1, 1)]);
+    assert_eq!((hand.engine.waiting(), hand.engine.depths()), (0, (0, 1)));
+}
+
 /// A generator without quality, for choices.
 struct Dice(u64);
 
