@@ -2,7 +2,7 @@
 
 use crate::ids::{DeviceId, ReceiveId};
 use crate::matching::{Arrived, Envelope, Quick};
-use crate::offload::{Clause, Place};
+use crate::offload::{Clause, Place, Record};
 use crate::seam::{Answer, Arrival, DataError};
 
 use super::completion::{Completion, End};
@@ -24,7 +24,7 @@ impl Engine {
     #[inline(always)]
     pub(super) fn handle_arrived(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
         let is_plain = !self.offload.is_active() && self.renamed.is_empty();
-        if !is_plain || device.0 as usize >= self.offload.device_count() {
+        if !is_plain || device.0 as usize >= self.offload.plain_count() {
             return self.handle_arrived_among_nics(device, arrival);
         }
         let mut answer = Answer::Hold;
@@ -78,9 +78,9 @@ impl Engine {
         let envelope = Envelope { tag: arrival.header.tag, source: self.renamed.now(arrival.source) };
         let held = Held::new(device, arrival);
         if let Err(fault) = self.offload.handle_arrived(device, arrival.counted) {
-            // The message itself is no worse for it, unless there is no such device.
+            // The message itself is no worse for it, unless there is no such device (any more).
             self.fault(device, *fault);
-            if device.0 as usize >= self.offload.device_count() {
+            if !self.offload.is_there(device) {
                 return Answer::Discard;
             }
         }
@@ -95,7 +95,9 @@ impl Engine {
                 let answer = self.accept_now(envelope, &held, arrival.in_hand, &slot);
                 self.decided(&message);
                 // Messages of other paths may have waited for it (rule 4).
-                self.reconsider();
+                if self.offload.record(slot.record as usize).is_some_and(|record| record.wanted) {
+                    self.reconsider();
+                }
                 answer
             }
             Search::None => {
@@ -221,9 +223,11 @@ impl Engine {
 
     /// A message wants a receive back from its NIC: queue the DEL, or join the one outstanding.
     fn ask_back(&mut self, record: usize, ticket: u64) {
-        let outstanding = self.offload.record(record).is_some_and(|record| record.del_outstanding);
-        if !outstanding && let Some(record) = self.offload.record_mut(record) {
-            record.claimant = Some(ticket);
+        if let Some(record) = self.offload.record_mut(record) {
+            record.wanted = true;
+            if record.place() == Place::Listed {
+                record.claimant = Some(ticket);
+            }
         }
         self.offload.recall(record, Clause::RecalledBlocks);
     }
@@ -304,6 +308,13 @@ impl Engine {
     fn decide_waiter(&mut self, waiter: Waiter) -> bool {
         let message = waiter.message;
         if waiter.dead.is_some() {
+            // Its ticket will be another's.
+            let claims = |record: &&mut Record| record.claimant == Some(waiter.ticket);
+            if let Some(record) =
+                waiter.record.and_then(|index| self.offload.record_mut(index)).filter(claims)
+            {
+                record.claimant = None;
+            }
             self.decided_after_waiting(&message);
             return true;
         }
@@ -330,12 +341,21 @@ impl Engine {
     }
 
     /// Messages on the unexpected list may fit a posted receive now, since their source was learned: they are
-    /// matched as if they arrived, in their order, but lose no place if nothing fits.
+    /// matched as if they arrived, in their order, but lose no place if nothing fits. Once one of them waits for a NIC
+    /// the later ones of its sender wait behind it (rule 5): nothing may take them meanwhile.
     pub(super) fn match_again(&mut self, messages: Vec<crate::ids::MessageId>) {
         for id in messages {
             let Some((envelope, &held)) = self.matcher.unexpected(id) else { continue };
             // They were counted when they were decided the first time.
             let message = Message { envelope, held, counted: false };
+            if self.waiting.holds_back(envelope.source)
+                && self.offload.rules().hold(Clause::LaterOfSourceWait)
+            {
+                let _taken = self.matcher.take_unexpected(id);
+                let ticket = self.waiting.ticket();
+                self.waiting.push(Waiter { ticket, message, record: None, dead: None });
+                continue;
+            }
             match self.search(&message) {
                 Search::None => {}
                 Search::Takes(slot) => {

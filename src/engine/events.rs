@@ -10,7 +10,7 @@ use crate::seam::{
 
 use super::Engine;
 use super::completion::{Completion, End, Received};
-use super::transfer::Transfer;
+use super::transfer::{Held, Transfer};
 
 impl EventSink for Engine {
     #[inline(always)]
@@ -102,7 +102,7 @@ impl Engine {
 
     fn take_match(&mut self, device: DeviceId, matched: &Match) -> Checked<()> {
         let (index, record) = self.offload.handle_matched(device, matched)?;
-        let bounce = record.bounce;
+        let (bounce, wanted) = (record.bounce, record.wanted);
         let Some((pattern, slot)) = self.matcher.take_posted(record.receive) else { return Ok(()) };
         let source = self.renamed.now(matched.source);
         let message = Received { source, ..Received::of_match(device, matched, &slot.buffer) };
@@ -113,7 +113,9 @@ impl Engine {
             let transfer = Transfer { context, message, buffer, device, multi: None, by_entry: false };
             self.match_in_steps(matched, index, transfer, bounce);
         }
-        self.reconsider();
+        if wanted {
+            self.reconsider();
+        }
         self.check_fit(device, matched, source, &pattern)
     }
 
@@ -316,10 +318,8 @@ impl Engine {
             }
             return Ok(());
         }
-        let is_it = |id: &crate::ids::MessageId| {
-            self.matcher.unexpected(*id).is_some_and(|(_, held)| held.device == device && held.token == token)
-        };
-        if let Some(id) = self.matcher.unexpected_ids().into_iter().find(is_it) {
+        let is_it = |held: &Held| held.device == device && held.token == token;
+        if let Some(&id) = self.matcher.unexpected_where(is_it).first() {
             let _dropped = self.matcher.take_unexpected(id);
             return Ok(());
         }
@@ -347,10 +347,8 @@ impl Engine {
     fn handle_device_failed(&mut self, device: DeviceId, error: &DeviceError) {
         self.faults.push_back(Fault::Failed { device, error: error.clone() });
         self.waiting.mark_device_dead(device);
-        for id in self.matcher.unexpected_ids() {
-            if self.matcher.unexpected(id).is_some_and(|(_, held)| held.device == device) {
-                let _dropped = self.matcher.take_unexpected(id);
-            }
+        for id in self.matcher.unexpected_where(|held| held.device == device) {
+            let _dropped = self.matcher.take_unexpected(id);
         }
         self.claims.retain(|_, claimed| claimed.message.held.device != device);
         for id in self.transfers.through(device) {

@@ -112,6 +112,20 @@ pub enum JoinError {
         /// What a TM-SRQ needs ([`Capabilities::UNEXPECTED_BUFFERS_MIN`]).
         needed: u32,
     },
+    /// It matches, but its queues are too short for what every device that matches must be told and must tell.
+    #[error(
+        "a device with {tags} tags needs a command slot and {needed} completions at least and offers {slots} and {offered}"
+    )]
+    QueuesTooShort {
+        /// Entries of its list.
+        tags: u32,
+        /// Its command slots.
+        slots: u32,
+        /// Its completions.
+        offered: u32,
+        /// One for each unexpected buffer, and one for the report of a count.
+        needed: u32,
+    },
     /// Its list is longer than entry numbers reach.
     #[error("a matching list has at most 32,768 entries; the device says {tags}")]
     TooManyTags {
@@ -164,6 +178,11 @@ impl Engine {
             if offered < Capabilities::UNEXPECTED_BUFFERS_MIN {
                 let needed = Capabilities::UNEXPECTED_BUFFERS_MIN;
                 return Err(JoinError::TooFewBuffers { tags, offered, needed });
+            }
+            let (slots, needed) = (capabilities.command_slots, offered.saturating_add(1));
+            let offered = capabilities.completions;
+            if slots == 0 || offered < needed {
+                return Err(JoinError::QueuesTooShort { tags, slots, offered, needed });
             }
             self.track_all();
         }

@@ -3,7 +3,8 @@
 //!
 //! Not here: deciding them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use crate::ids::{DeviceId, MessageToken, PeerId};
 use crate::matching::Envelope;
@@ -35,7 +36,8 @@ pub(super) struct Waiter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     list: VecDeque<Waiter>,
-    per_peer: Vec<u32>,
+    /// By sender, who may have any number that a device says: no table reaches that far.
+    per_peer: HashMap<PeerId, u32, BuildHasherDefault<DefaultHasher>>,
     next_ticket: u64,
 }
 
@@ -52,7 +54,7 @@ impl Waiting {
     /// Whether a message of this sender waits.
     #[inline]
     pub(super) fn holds_back(&self, source: PeerId) -> bool {
-        self.per_peer.get(source.0 as usize).is_some_and(|&waiting| waiting > 0)
+        !self.list.is_empty() && self.per_peer.contains_key(&source)
     }
 
     /// Whether a message that came through this device waits.
@@ -75,11 +77,7 @@ impl Waiting {
     }
 
     pub(super) fn push(&mut self, waiter: Waiter) {
-        let at = waiter.message.envelope.source.0 as usize;
-        if self.per_peer.len() <= at {
-            self.per_peer.resize(at + 1, 0);
-        }
-        self.per_peer[at] += 1;
+        *self.per_peer.entry(waiter.message.envelope.source).or_default() += 1;
         self.list.push_back(waiter);
     }
 
@@ -131,8 +129,12 @@ impl Waiting {
     }
 
     fn count_down(&mut self, waiter: &Waiter) {
-        if let Some(waiting) = self.per_peer.get_mut(waiter.message.envelope.source.0 as usize) {
+        let source = waiter.message.envelope.source;
+        if let Some(waiting) = self.per_peer.get_mut(&source) {
             *waiting -= 1;
+            if *waiting == 0 {
+                self.per_peer.remove(&source);
+            }
         }
     }
 

@@ -342,6 +342,11 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.unexpected.ids()
     }
 
+    /// The unexpected messages whose value is wanted, in the order of arrival. Looks at every slot ever used.
+    pub fn unexpected_where(&self, wanted: impl Fn(&M) -> bool) -> Vec<MessageId> {
+        self.unexpected.ids_by_value(wanted)
+    }
+
     /// The group that a peer is in.
     #[must_use]
     pub fn group_of(&self, peer: PeerId) -> Option<GroupId> {

@@ -439,6 +439,11 @@ impl<M: Copy> UnexpectedList<M> {
         self.ids_where(|message| message.source == peer)
     }
 
+    /// The messages whose value is wanted, in order of arrival.
+    pub(super) fn ids_by_value(&self, wanted: impl Fn(&M) -> bool) -> Vec<MessageId> {
+        self.ids_where(|message| wanted(&message.value))
+    }
+
     fn ids_where(&self, wanted: impl Fn(&Message<M>) -> bool) -> Vec<MessageId> {
         let id = |(sequence, slot)| MessageId { index: slot, generation: low(sequence) };
         self.store.in_order(wanted).into_iter().map(id).collect()

@@ -10,6 +10,7 @@ use super::clause::Clause;
 use super::entry::{Place, Step};
 use super::fault::{Checked, Fault};
 use super::mirror::Record;
+use super::nic::Switch;
 use super::phase::Stood;
 
 /// What a list operation's completion means to the engine.
@@ -42,6 +43,9 @@ impl Offload {
         let Some(nic) = self.nics.get_mut(device.0 as usize) else {
             return Err(Box::new(Fault::UnknownDevice { device }));
         };
+        if nic.switch == Switch::Failed {
+            return Err(Box::new(Fault::AfterFailure { device }));
+        }
         match (nic.capabilities.is_matching(), counted) {
             (false, false) => Ok(()),
             (false, true) => Err(Box::new(Fault::CountWithoutTags { device })),
@@ -346,6 +350,7 @@ impl Offload {
     pub(crate) fn fail_device(&mut self, device: DeviceId) -> Vec<Held> {
         let Some(nic) = self.nics.get_mut(device.0 as usize) else { return Vec::new() };
         nic.fail();
+        self.plain = 0;
         let held: Vec<_> = self
             .mirror
             .in_order()

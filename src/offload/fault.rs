@@ -106,6 +106,12 @@ pub enum Fault {
         /// Which device.
         device: DeviceId,
     },
+    /// A message came from a device that had said that it failed.
+    #[error("{device:?} told of a message after it had failed")]
+    AfterFailure {
+        /// Which device.
+        device: DeviceId,
+    },
     /// The device failed.
     #[error("{device:?} failed: {error}")]
     Failed {

@@ -40,6 +40,8 @@ pub(crate) struct Record {
     pub(crate) cancel: bool,
     /// The waiting message that queued the DEL.
     pub(crate) claimant: Option<u64>,
+    /// Some message waits for it, or has.
+    pub(crate) wanted: bool,
     pub(crate) bounce: Option<Buffer>,
     /// Added out of phase, and not known to be active since ([`super::phase::Phase::mark_inactive`]).
     pub(crate) inactive: Option<u64>,
@@ -189,6 +191,7 @@ impl Mirror {
             slot_kept: false,
             cancel: false,
             claimant: None,
+            wanted: false,
             bounce: None,
             inactive: None,
             transfer: None,

@@ -63,6 +63,8 @@ pub(crate) struct Offload {
     seed: u64,
     /// Some device matches: receives are tracked.
     active: bool,
+    /// [`Self::plain_count`].
+    plain: usize,
     pub(crate) statistics: Statistics,
 }
 
@@ -76,6 +78,7 @@ impl Offload {
             rules,
             seed,
             active: false,
+            plain: 0,
             statistics: Statistics::default(),
         }
     }
@@ -94,6 +97,7 @@ impl Offload {
         }
         nic.push_buffers_if_due(true);
         self.active |= capabilities.is_matching();
+        self.plain += usize::from(self.plain == self.nics.len());
         self.nics.push(nic);
         Some(id)
     }
@@ -119,6 +123,18 @@ impl Offload {
         self.nics.len()
     }
 
+    /// How many devices there are, while none has failed; else 0. What a device within says of messages needs no
+    /// further look.
+    #[inline]
+    pub(crate) fn plain_count(&self) -> usize {
+        self.plain
+    }
+
+    /// Whether there is such a device and it has not failed.
+    pub(crate) fn is_there(&self, device: DeviceId) -> bool {
+        self.nics.get(device.0 as usize).is_some_and(|nic| nic.switch != nic::Switch::Failed)
+    }
+
     #[inline]
     pub(crate) fn record(&self, index: usize) -> Option<&Record> {
         self.mirror.record(index)
@@ -139,13 +155,13 @@ impl Offload {
         multi: bool,
     ) -> usize {
         self.statistics.tracked += 1;
-        let reason = self.nics.first().map_or(Reason::Disabled, |nic| nic.held_up_by);
-        let index = self.mirror.track(receive, pattern, buffer, multi, reason);
+        let index = self.mirror.track(receive, pattern, buffer, multi, Reason::Disabled);
         if self.nics.len() == 1 && self.nics[0].is_idle() && self.go_straight_down(index) {
             return index;
         }
+        let reason = self.reason_at_first(index);
         if let Some(record) = self.mirror.record_mut(index) {
-            record.entangled = true;
+            (record.entangled, record.reason) = (true, reason);
         }
         for nic in &mut self.nics {
             if nic.capabilities.is_matching() {

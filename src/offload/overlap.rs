@@ -1,5 +1,7 @@
 //! Which older receive stands in the way: the receives that are *not* in a device's list, indexed so that the
-//! oldest one overlapping a candidate is found without walking any list.
+//! newest older one overlapping a candidate is found without walking any list. The newest, since the candidate then
+//! waits for one that few others wait for, and mostly for the last one to go: of many receives that wait behind many,
+//! each is looked at again once or twice, and not whenever one of them goes.
 //!
 //! Two patterns overlap iff some tag and source fit both: `(a.tag ^ b.tag) & !(a.ignore | b.ignore) == 0`, and the
 //! sources are compatible. So for every pair of classes (of the one that is stored, of the one that asks) there is
@@ -22,8 +24,8 @@ pub const CLASSES_MAX: usize = 16;
 /// What stands in the way of a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum InTheWay {
-    /// This one: the oldest.
-    Oldest(usize),
+    /// This one: the newest of those that are older.
+    Newest(usize),
     /// Something may, but the index cannot say what.
     Unknown,
 }
@@ -142,8 +144,8 @@ impl Overlaps {
         }
     }
 
-    /// The oldest stored receive that is older than `sequence` and overlaps `pattern`.
-    pub(crate) fn oldest(&mut self, sequence: u64, pattern: &Pattern) -> Option<InTheWay> {
+    /// The newest stored receive that is older than `sequence` and overlaps `pattern`.
+    pub(crate) fn newest_before(&mut self, sequence: u64, pattern: &Pattern) -> Option<InTheWay> {
         if self.members == 0 {
             return None;
         }
@@ -158,13 +160,33 @@ impl Overlaps {
             }
             let Some(key) = self.key(stored, asking, pattern) else { continue };
             let Some(ends) = self.tables[stored][asking].get(&key) else { continue };
-            let candidate = ends.oldest as usize;
-            let age = self.stored[candidate].sequence;
-            if age < sequence && found.is_none_or(|(oldest, _)| age < oldest) {
-                found = Some((age, candidate));
+            let Some(candidate) = self.last_before(asking, *ends, sequence) else { continue };
+            let age = self.stored[candidate as usize].sequence;
+            if found.is_none_or(|(newest, _)| age > newest) {
+                found = Some((age, candidate as usize));
             }
         }
-        found.map(|(_, record)| InTheWay::Oldest(record))
+        found.map(|(_, record)| InTheWay::Newest(record))
+    }
+
+    /// The newest of a chain that is older than `sequence`, sought from both ends.
+    fn last_before(&self, asking: usize, ends: Ends, sequence: u64) -> Option<u32> {
+        let links = &self.links[asking];
+        let age = |record: u32| self.stored[record as usize].sequence;
+        let (mut low, mut high) = (ends.oldest, ends.newest);
+        if age(low) >= sequence {
+            return None;
+        }
+        loop {
+            if age(high) < sequence {
+                return Some(high);
+            }
+            let Some(next) = links[low as usize].newer.filter(|&next| age(next) < sequence) else {
+                return Some(low);
+            };
+            low = next;
+            high = links[high as usize].older?;
+        }
     }
 
     /// A peer joined a group, or left the one it was in. Stored receives are entered anew.
@@ -231,27 +253,24 @@ impl Overlaps {
     fn link(&mut self, record: usize, class: usize, asking: usize) {
         let Stored { pattern, sequence, .. } = self.stored[record];
         let Some(key) = self.key(class, asking, &pattern) else { return };
-        let links = &mut self.links[asking];
-        if links.len() <= record {
-            links.resize(record + 1, Link::default());
+        if self.links[asking].len() <= record {
+            self.links[asking].resize(record + 1, Link::default());
         }
         let me = index32(record);
-        let Some(ends) = self.tables[class][asking].get_mut(&key) else {
-            links[record] = Link::default();
+        let Some(&ends) = self.tables[class][asking].get(&key) else {
+            self.links[asking][record] = Link::default();
             self.tables[class][asking].insert(key, Ends { oldest: me, newest: me });
             return;
         };
-        if sequence < self.stored[ends.oldest as usize].sequence {
+        let older = self.last_before(asking, ends, sequence);
+        let links = &mut self.links[asking];
+        let Some(ends) = self.tables[class][asking].get_mut(&key) else { return };
+        let Some(older) = older else {
             links[record] = Link { older: None, newer: Some(ends.oldest) };
             links[ends.oldest as usize].older = Some(me);
             ends.oldest = me;
             return;
-        }
-        let mut older = ends.newest;
-        while self.stored[older as usize].sequence > sequence {
-            let Some(next) = links[older as usize].older else { break };
-            older = next;
-        }
+        };
         let newer = links[older as usize].newer;
         links[record] = Link { older: Some(older), newer };
         links[older as usize].newer = Some(me);

@@ -71,6 +71,16 @@ impl Offload {
         }
     }
 
+    /// Why a receive that no device has looked at is in software: a message may take it before one does. What can be
+    /// said without looking at others.
+    pub(super) fn reason_at_first(&self, index: usize) -> Reason {
+        let Some(at) = self.nics.iter().position(|nic| nic.capabilities.is_matching()) else {
+            return Reason::Disabled;
+        };
+        let never = || self.mirror.record(index).and_then(|record| self.nics[at].never(&self.peers, record));
+        self.nics[at].is_held_up().or_else(never).unwrap_or(self.nics[at].held_up_by)
+    }
+
     /// Look at one candidate; `false`: go no further now.
     fn look_at(&mut self, at: usize, candidate: Candidate) -> bool {
         let index = candidate.record;
@@ -134,9 +144,9 @@ impl Offload {
             return Verdict::Stays(reason);
         }
         let nic = &mut self.nics[at];
-        match nic.overlaps.oldest(record.sequence, &record.pattern) {
+        match nic.overlaps.newest_before(record.sequence, &record.pattern) {
             None => {}
-            Some(InTheWay::Oldest(other)) => return Verdict::Waits(Reason::OlderOverlap, other),
+            Some(InTheWay::Newest(other)) => return Verdict::Waits(Reason::OlderOverlap, other),
             Some(InTheWay::Unknown) => return Verdict::Stays(Reason::TooManyClasses),
         }
         if record.buffer.length < nic.capabilities.eager_limit {
@@ -262,13 +272,15 @@ impl Offload {
         }
     }
 
-    /// Queue the DEL of an entry, unless one is outstanding. `clause`: the one by which the receive now stands in
+    /// Queue the DEL of an entry, unless there was one. `clause`: the one by which the receive now stands in
     /// the way of newer ones.
     pub(crate) fn recall(&mut self, index: usize, clause: Clause) {
+        // One whose DEL failed is recalled already: its match will be told, and a second DEL would name an entry that
+        // the device may have given to another receive by then.
+        let asks = self.mirror.record(index).is_some_and(|record| record.place() == Place::Listed);
         if !self.mirror.step(index, Step::Recall) {
             return;
         }
-        let asks = self.mirror.record(index).is_some_and(|record| !record.del_outstanding);
         if asks {
             self.push_del(index);
         }

@@ -81,16 +81,20 @@ fn compare_with_scan(seed: u64, masks: &[u64]) {
                 let expected = stored
                     .iter()
                     .filter(|(_, age, other)| *age < sequence && overlaps(&asked, other, &groups))
-                    .min_by_key(|&&(_, age, _)| age)
-                    .map(|&(record, ..)| InTheWay::Oldest(record));
-                assert_eq!(index.oldest(sequence, &asked), expected, "seed {seed} step {step}: {asked:?}");
+                    .max_by_key(|&&(_, age, _)| age)
+                    .map(|&(record, ..)| InTheWay::Newest(record));
+                assert_eq!(
+                    index.newest_before(sequence, &asked),
+                    expected,
+                    "seed {seed} step {step}: {asked:?}"
+                );
             }
         }
     }
 }
 
 #[test]
-fn the_oldest_in_the_way_is_the_one_a_scan_finds() {
+fn the_newest_in_the_way_is_the_one_a_scan_finds() {
     for seed in 0..60 {
         compare_with_scan(seed, &[0, 1, 6, 15, u64::MAX]);
     }
@@ -103,13 +107,21 @@ fn more_classes_than_are_followed_block_and_do_not_err() {
     for n in 0..CLASSES_MAX {
         index.insert(n, n as u64, mask(n));
     }
-    assert_eq!(index.oldest(100, &mask(3)), Some(InTheWay::Oldest(0)));
-    assert_eq!(index.oldest(100, &mask(40)), Some(InTheWay::Unknown), "every class is in use");
+    assert_eq!(index.newest_before(100, &mask(3)), Some(InTheWay::Newest(CLASSES_MAX - 1)));
+    assert_eq!(index.newest_before(100, &mask(40)), Some(InTheWay::Unknown), "every class is in use");
     index.insert(50, 50, mask(41));
-    assert_eq!(index.oldest(100, &mask(3)), Some(InTheWay::Unknown), "one of a class that is not followed");
+    assert_eq!(
+        index.newest_before(100, &mask(3)),
+        Some(InTheWay::Unknown),
+        "one of a class that is not followed"
+    );
     index.remove(50);
     index.remove(7);
-    assert_eq!(index.oldest(100, &mask(40)), Some(InTheWay::Oldest(0)), "a class came free");
+    assert_eq!(
+        index.newest_before(100, &mask(40)),
+        Some(InTheWay::Newest(CLASSES_MAX - 1)),
+        "a class came free"
+    );
 }
 
 fn handle(index: u32) -> TagHandle {

@@ -261,7 +261,10 @@ impl SoftConfig {
         Self {
             tags,
             operations,
-            completions: tags.saturating_mul(3).saturating_add(operations * 2 + unexpected_buffers),
+            completions: tags
+                .saturating_mul(3)
+                .saturating_add(operations.saturating_mul(2))
+                .saturating_add(unexpected_buffers),
             unexpected_buffers,
             rendezvous: true,
             ..Self::generic()

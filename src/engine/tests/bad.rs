@@ -17,7 +17,12 @@ fn device_counts_that_make_no_sense_are_refused() {
     assert_eq!(engine.add_device(few), Err(JoinError::TooFewBuffers { tags: 4, offered: 32, needed: 33 }));
     let many = Capabilities { tags: u32::MAX, ..nic() };
     assert_eq!(engine.add_device(many), Err(JoinError::TooManyTags { tags: u32::MAX }));
-    let small = Capabilities { completions: 1, command_slots: 0, ..nic() };
+    for (slots, offered) in [(0, 256), (32, 33)] {
+        let short = Capabilities { completions: offered, command_slots: slots, ..nic() };
+        let refused = JoinError::QueuesTooShort { tags: 4, slots, offered, needed: 34 };
+        assert_eq!(engine.add_device(short), Err(refused));
+    }
+    let small = Capabilities { completions: 34, command_slots: 1, ..nic() };
     assert!(engine.add_device(small).is_ok(), "too small to hold anything: everything stays in software");
     for _ in 0..255 {
         engine.add_device(Capabilities::default()).unwrap();

@@ -1,5 +1,6 @@
 //! The engine against devices played by hand: each rule of docs/ordering.md, and every kind of bad event.
 
+mod attack;
 mod bad;
 mod hand;
 mod quick;

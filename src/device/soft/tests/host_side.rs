@@ -2,7 +2,9 @@
 
 use super::support::*;
 use crate::device::Device;
-use crate::device::soft::{Arena, Observation, SoftConfig, SoftDevice, SoftMessage, Step, Switches};
+use crate::device::soft::{
+    Arena, NoMemory, Observation, SoftConfig, SoftDevice, SoftMessage, Step, Switches,
+};
 use crate::ids::{MessageToken, Tag};
 use crate::seam::{Answer, Buffer, Command, Data, DataError, DataTarget, DeviceError, Event};
 
@@ -296,4 +298,11 @@ fn devices_that_behave_alike_look_alike() {
     one.step(Step::Accept(ALICE));
     assert_ne!(canonical(&one), canonical(&copy));
     assert_eq!(copy.config().switches, Switches::default());
+}
+
+#[test]
+fn a_device_of_more_tags_than_there_can_be_is_refused() {
+    for tags in [32_768, 1 << 30, u32::MAX] {
+        assert!(SoftDevice::new(SoftConfig::matching(tags), NoMemory).is_err(), "{tags}");
+    }
 }
