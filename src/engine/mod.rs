@@ -127,7 +127,7 @@ pub enum JoinError {
         needed: u32,
     },
     /// Its list is longer than entry numbers reach.
-    #[error("a matching list has at most 32,768 entries; the device says {tags}")]
+    #[error("a matching list has at most 32,767 entries; the device says {tags}")]
     TooManyTags {
         /// Entries of its list.
         tags: u32,
@@ -209,6 +209,8 @@ impl Engine {
 
     /// Commands for a device, oldest first. The owner submits them, and then says how many were taken
     /// ([`Self::handle_submitted`]); those come no more.
+    ///
+    /// No event may be handled in between: it might withdraw one of them.
     ///
     /// This is also where receives are sent down and counts reported, so call it after posting and after polling.
     #[inline]
@@ -417,4 +419,4 @@ fn index32(index: usize) -> u32 {
 /// No record, no multi-receive buffer.
 const NONE: u32 = u32::MAX;
 /// Entry numbers have 15 bits (TM-CONTRACT 1).
-const TAGS_MAX: u32 = 1 << 15;
+const TAGS_MAX: u32 = (1 << 15) - 1;

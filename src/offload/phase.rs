@@ -12,7 +12,7 @@
 //! Not here: the commands themselves, and which entry is where.
 
 use crate::ids::{DeviceId, TagHandle};
-use crate::seam::Operation;
+use crate::seam::{Capabilities, Operation};
 
 use super::fault::{Checked, Fault};
 use super::outbox::Outbox;
@@ -246,7 +246,8 @@ impl Phase {
             wanted
         };
         let batch = wanted.min(room);
-        let worth_it = batch >= self.buffers_max / 4 || self.buffers < self.buffers_max / 2;
+        let low = (self.buffers_max / 2).max(Capabilities::UNEXPECTED_BUFFERS_MIN);
+        let worth_it = batch >= self.buffers_max / 4 || self.buffers <= low;
         if batch == 0 || !worth_it {
             return 0;
         }
