@@ -61,7 +61,10 @@ impl Phase {
             confirmed: start,
             buffers: 0,
             buffers_max,
-            buffers_enough: if buffers_max == 0 { 0 } else { buffers_max - buffers_max / 4 + 1 },
+            buffers_enough: (buffers_max - buffers_max / 4)
+                .max(low(buffers_max))
+                .saturating_add(1)
+                .min(buffers_max),
             inactive: 0,
             turn: 0,
             sync_outstanding: false,
@@ -246,8 +249,7 @@ impl Phase {
             wanted
         };
         let batch = wanted.min(room);
-        let low = (self.buffers_max / 2).max(Capabilities::UNEXPECTED_BUFFERS_MIN);
-        let worth_it = batch >= self.buffers_max / 4 || self.buffers <= low;
+        let worth_it = batch >= self.buffers_max / 4 || self.buffers <= low(self.buffers_max);
         if batch == 0 || !worth_it {
             return 0;
         }
@@ -297,6 +299,12 @@ impl Phase {
     pub(crate) fn is_marked(&self, mark: u64) -> bool {
         mark == self.turn + 1
     }
+}
+
+/// With so few buffers posted the device is about to run dry: each is reposted at once.
+const fn low(buffers_max: u32) -> u32 {
+    let half = buffers_max / 2;
+    if half > Capabilities::UNEXPECTED_BUFFERS_MIN { half } else { Capabilities::UNEXPECTED_BUFFERS_MIN }
 }
 
 /// A SYNC goes out at the latest after so many unexpected messages (libmlx5 warns above 0x3fff).

@@ -156,6 +156,27 @@ fn a_sync_is_due_only_for_entries_that_wait_or_near_the_wrap() {
     assert!(phase.is_sync_due(), "2^14 unexpected messages went by");
 }
 
+/// Quiet means that nothing would be posted, and what is posted as soon as it is worth it is not missed.
+#[test]
+fn a_phase_is_quiet_only_while_no_buffers_are_due() {
+    for buffers_max in [0, 1, 3, 33, 34, 40, 43, 44, 45, 64, 67, 68, 1000] {
+        let mut phase = Phase::new(0, buffers_max);
+        phase.poll_buffers(true);
+        let mut quiet = 0;
+        for used in 0..buffers_max {
+            let mut polled = phase.clone();
+            quiet += u32::from(phase.is_quiet());
+            let posted = polled.poll_buffers(true);
+            assert!(!phase.is_quiet() || posted == 0, "{used} of {buffers_max} used");
+            let is_due =
+                used > 0 && (used >= buffers_max / 4 || buffers_max - used <= 33.max(buffers_max / 2));
+            assert_eq!(posted, if is_due { used } else { 0 }, "{used} of {buffers_max} used");
+            phase.handle_buffer_used(DEVICE).unwrap();
+        }
+        assert!(buffers_max == 0 || quiet > 0, "{buffers_max}");
+    }
+}
+
 #[test]
 fn buffers_are_not_posted_into_a_whole_turn_of_the_counter() {
     let mut phase = Phase::new(0, 1 << 15);
