@@ -77,8 +77,7 @@ impl Engine {
     /// Budget: 115 instructions for a match that is complete, of a receive among the newest.
     #[inline(never)]
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
-        if self.waiting.is_empty()
-            && self.renamed.is_empty()
+        if self.renamed.is_empty()
             && self.completions.has_room()
             && let Some(record) = self.offload.usual_match(device, matched)
         {

@@ -83,15 +83,18 @@ impl Record {
         (self.place, self.in_use) = (Place::Software, true);
         (self.multi_receive, self.reason) = (false, Reason::DeviceFull);
         (self.del_outstanding, self.slot_kept, self.cancel, self.entangled) = (false, false, false, false);
+        self.wanted = false;
         (self.pinned, self.claimant, self.bounce) = (None, None, None);
         (self.inactive, self.transfer) = (None, None);
     }
 
-    /// Whether nothing has happened to it but what happens to most: no DEL, nobody waits for it, no bounce buffer, and
-    /// the device was in phase when it took it.
+    /// Whether nothing has happened to it but what happens to most: no DEL, no message or receive waits for it, no
+    /// bounce buffer, and the device was in phase when it took it.
     #[inline(always)]
     pub(crate) fn is_usual(&self) -> bool {
-        !(self.del_outstanding | self.entangled) && self.bounce.is_none() && self.inactive.is_none()
+        !(self.del_outstanding | self.entangled | self.wanted)
+            && self.bounce.is_none()
+            && self.inactive.is_none()
     }
 
     /// Move it on. Once it has started, the only place where its state is assigned; `false`: the step is not expected
