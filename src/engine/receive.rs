@@ -84,7 +84,7 @@ pub struct ClaimId {
 impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
     ///
-    /// Budgets: [`Self::post_in_software`], [`Self::post_beside_nics`].
+    /// Budgets stand at the short ways that it takes, in software and beside NICs.
     #[inline(always)]
     pub fn post(&mut self, receive: &Receive) -> Posting {
         if self.offload.is_active() { self.post_beside_nics(receive) } else { self.post_in_software(receive) }
