@@ -157,6 +157,14 @@ impl Engine {
         Answer::Accept { buffer, transfer }
     }
 
+    /// A message that the host holds goes into a receive, or into a piece of a multi-receive buffer.
+    fn accept_late(&mut self, message: &Message, slot: &Slot) {
+        self.accept_held(message.envelope, &message.held, slot);
+        if slot.multi != NONE {
+            self.after_piece(slot, false);
+        }
+    }
+
     /// A multi-receive buffer gave a piece: it may have given its last.
     fn after_piece(&mut self, slot: &Slot, placed: bool) {
         let Some(multi) = self.multis.get_mut(slot.multi as usize) else { return };
@@ -320,10 +328,7 @@ impl Engine {
         }
         match self.search(&message) {
             Search::Takes(slot) => {
-                self.accept_held(message.envelope, &message.held, &slot);
-                if slot.multi != NONE {
-                    self.after_piece(&slot, false);
-                }
+                self.accept_late(&message, &slot);
                 self.decided_after_waiting(&message);
                 true
             }
@@ -360,10 +365,7 @@ impl Engine {
                 Search::None => {}
                 Search::Takes(slot) => {
                     let _taken = self.matcher.take_unexpected(id);
-                    self.accept_held(envelope, &held, &slot);
-                    if slot.multi != NONE {
-                        self.after_piece(&slot, false);
-                    }
+                    self.accept_late(&message, &slot);
                 }
                 Search::Waits(record) => {
                     let _taken = self.matcher.take_unexpected(id);

@@ -195,8 +195,7 @@ impl Engine {
             closed: false,
             cancelled: false,
         });
-        let slot =
-            Slot { context: receive.context, buffer: receive.buffer, record: NONE, multi: index32(multi) };
+        let slot = Slot { multi: index32(multi), ..Slot::new(receive) };
         while let Some(message) = self.matcher.first_unexpected(&receive.pattern) {
             let Some((envelope, held)) = self.matcher.take_unexpected(message) else { break };
             let message = self.accept_held(envelope, &held, &slot);
