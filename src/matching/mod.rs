@@ -88,16 +88,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-        if !self.unexpected.is_short() {
-            return self.post_any(pattern, stay, value);
-        }
-        let (source_mask, source) = match pattern.source {
-            Source::Any => (0, 0),
-            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
-            Source::Group(_) => return self.post_any(pattern, stay, value),
+        let (true, Some(wanted)) = (self.unexpected.is_short(), Wanted::without_group(&pattern)) else {
+            // Taken apart, so that a caller's inlined code keeps the usual results in registers.
+            return match self.post_any(pattern, stay, value) {
+                Posted::Matched { message, envelope, value } => Posted::Matched { message, envelope, value },
+                Posted::Queued(receive) => Posted::Queued(receive),
+            };
         };
-        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
-        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
         let Some(found) = self.unexpected.find_current(&wanted) else {
             return Posted::Queued(self.posted.queue(wanted, stay, value));
         };
@@ -135,18 +132,21 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
-        if !self.posted.is_short() {
-            return self.arrive_any(envelope, value);
+        if self.posted.is_short() {
+            let Some(found) = self.posted.find_current(&envelope) else {
+                return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+            };
+            if found.entry.is_plain() {
+                let (receive, value) = (found.entry.id(found.slot), found.entry.value());
+                found.remove();
+                return Arrived::Matched { receive, value };
+            }
         }
-        let Some(found) = self.posted.find_current(&envelope) else {
-            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
-        };
-        if !found.entry.is_plain() {
-            return self.arrive_any(envelope, value);
+        // Taken apart, so that a caller's inlined code keeps the usual results in registers.
+        match self.arrive_any(envelope, value) {
+            Arrived::Matched { receive, value } => Arrived::Matched { receive, value },
+            Arrived::Unexpected(message) => Arrived::Unexpected(message),
         }
-        let (receive, value) = (found.entry.id(found.slot), found.entry.value());
-        found.remove();
-        Arrived::Matched { receive, value }
     }
 
     /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
@@ -177,13 +177,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         if !self.unexpected.is_short() {
             return None;
         }
-        let (source_mask, source) = match pattern.source {
-            Source::Any => (0, 0),
-            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
-            Source::Group(_) => return None,
-        };
-        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
-        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
+        let wanted = Wanted::without_group(pattern)?;
         if self.unexpected.find_current(&wanted).is_some() {
             return None;
         }

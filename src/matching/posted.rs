@@ -66,7 +66,7 @@ impl<R: Copy> PostedList<R> {
     pub(super) fn queue_dense(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
         let (slot, sequence, receive) = self.store.next_dense()?;
         receive.write(wanted, stay, value, sequence);
-        Some(ReceiveId { index: slot, generation: low(sequence) })
+        Some(ReceiveId::new(slot, low(sequence)))
     }
 
     #[cold]
@@ -96,7 +96,7 @@ impl<R: Copy> PostedList<R> {
         } else {
             self.index_slow(slot);
         }
-        ReceiveId { index: slot, generation: low(sequence) }
+        ReceiveId::new(slot, low(sequence))
     }
 
     #[cold]
@@ -105,7 +105,7 @@ impl<R: Copy> PostedList<R> {
         let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
         receive.write(wanted, stay, value, sequence);
         self.index(slot, None);
-        ReceiveId { index: slot, generation: low(sequence) }
+        ReceiveId::new(slot, low(sequence))
     }
 
     #[cold]
@@ -203,7 +203,7 @@ impl<R: Copy> PostedList<R> {
         if self.store.indexed() != 0
             && let Some(found) = self.find_indexed(message, groups)
         {
-            return Some(ReceiveId { index: found.slot, generation: low(found.sequence) });
+            return Some(ReceiveId::new(found.slot, low(found.sequence)));
         }
         let slot = self.store.look_dense(|receive| receive.fits(message, groups))?;
         Some(self.store.at(slot).id(slot))
@@ -327,13 +327,13 @@ impl<R: Copy> PostedList<R> {
         }
         self.store.settle();
         self.store.matched_indexed(sequence);
-        Ok(Some((ReceiveId { index: slot, generation: low(sequence) }, value)))
+        Ok(Some((ReceiveId::new(slot, low(sequence)), value)))
     }
 
     #[inline(always)]
     fn take_first_indexed(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
         let found = self.find_indexed(message, groups)?;
-        let id = ReceiveId { index: found.slot, generation: low(found.sequence) };
+        let id = ReceiveId::new(found.slot, low(found.sequence));
         self.store.matched_indexed(found.sequence);
         if found.state & STAYS != 0 {
             return Some((id, self.store.at(found.slot).value));
@@ -399,17 +399,17 @@ impl<R: Copy> PostedList<R> {
     /// Take the receive that an id names, wherever it is.
     #[inline]
     pub(super) fn take(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
-        let receive = *self.store.named(id.index, id.generation)?;
+        let receive = *self.store.named(id.index(), id.generation())?;
         match receive.home() {
-            DENSE => self.store.remove_dense(id.index),
+            DENSE => self.store.remove_dense(id.index()),
             UNCLASSED => {
-                self.remove_unclassed(id.index);
-                self.store.remove_indexed(id.index);
+                self.remove_unclassed(id.index());
+                self.store.remove_indexed(id.index());
             }
             home => {
-                self.store.remove_indexed(id.index);
+                self.store.remove_indexed(id.index());
                 let class = home - 1;
-                self.classes[class].remove(id.index, receive.link, &mut self.store, || receive.fragment);
+                self.classes[class].remove(id.index(), receive.link, &mut self.store, || receive.fragment);
                 self.leave_class(class);
             }
         }
@@ -425,13 +425,13 @@ impl<R: Copy> PostedList<R> {
         message: &Envelope,
         read: impl FnOnce(&R) -> O,
     ) -> Option<O> {
-        let receive = self.store.named_current(id.index, id.generation)?;
+        let receive = self.store.named_current(id.index(), id.generation())?;
         let is_usual = receive.home() == DENSE && receive.is_plain();
         if !is_usual || !receive.wanted().fits(message.tag.0, message.source.0) {
             return None;
         }
         let taken = read(&receive.value);
-        self.store.remove_current(id.index);
+        self.store.remove_current(id.index());
         Some(taken)
     }
 
@@ -454,20 +454,20 @@ impl<R: Copy> PostedList<R> {
     }
 
     pub(super) fn get(&self, id: ReceiveId) -> Option<(Pattern, &R)> {
-        self.store.named(id.index, id.generation).map(|receive| (receive.pattern(), &receive.value))
+        self.store.named(id.index(), id.generation()).map(|receive| (receive.pattern(), &receive.value))
     }
 
     pub(super) fn get_mut(&mut self, id: ReceiveId) -> Option<&mut R> {
-        self.store.named_mut(id.index, id.generation).map(|receive| &mut receive.value)
+        self.store.named_mut(id.index(), id.generation()).map(|receive| &mut receive.value)
     }
 
     pub(super) fn stays(&self, id: ReceiveId) -> Option<Stay> {
-        let receive = self.store.named(id.index, id.generation)?;
+        let receive = self.store.named(id.index(), id.generation())?;
         Some(if receive.state & STAYS == 0 { Stay::Once } else { Stay::Posted })
     }
 
     pub(super) fn ids(&self) -> Vec<ReceiveId> {
-        let id = |(sequence, slot)| ReceiveId { index: slot, generation: low(sequence) };
+        let id = |(sequence, slot)| ReceiveId::new(slot, low(sequence));
         self.store.in_order(|_| true).into_iter().map(id).collect()
     }
 

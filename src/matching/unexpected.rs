@@ -63,7 +63,7 @@ impl<M: Copy> UnexpectedList<M> {
         debug_assert!(message.home == DENSE);
         (message.tag, message.source) = (envelope.tag.0, envelope.source.0);
         (message.sequence, message.value) = (sequence, value);
-        Some(MessageId { index: slot, generation: low(sequence) })
+        Some(MessageId::new(slot, low(sequence)))
     }
 
     #[cold]
@@ -97,7 +97,7 @@ impl<M: Copy> UnexpectedList<M> {
         if slow != 0 {
             self.index(slot, slow, groups);
         }
-        MessageId { index: slot, generation: low(sequence) }
+        MessageId::new(slot, low(sequence))
     }
 
     #[cold]
@@ -407,12 +407,12 @@ impl<M: Copy> UnexpectedList<M> {
     /// Take the message that an id names, wherever it is.
     #[inline]
     pub(super) fn take(&mut self, id: MessageId, groups: &Groups) -> Option<(Envelope, M)> {
-        let message = self.store.named(id.index, id.generation)?;
+        let message = self.store.named(id.index(), id.generation())?;
         if message.home != DENSE {
-            return Some(self.take_indexed(id.index, groups));
+            return Some(self.take_indexed(id.index(), groups));
         }
         let taken = (message.envelope(), message.value);
-        self.store.remove_dense(id.index);
+        self.store.remove_dense(id.index());
         Some(taken)
     }
 
@@ -423,11 +423,11 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     pub(super) fn get(&self, id: MessageId) -> Option<(Envelope, &M)> {
-        self.store.named(id.index, id.generation).map(|message| (message.envelope(), &message.value))
+        self.store.named(id.index(), id.generation()).map(|message| (message.envelope(), &message.value))
     }
 
     pub(super) fn get_mut(&mut self, id: MessageId) -> Option<&mut M> {
-        self.store.named_mut(id.index, id.generation).map(|message| &mut message.value)
+        self.store.named_mut(id.index(), id.generation()).map(|message| &mut message.value)
     }
 
     pub(super) fn ids(&self) -> Vec<MessageId> {
@@ -445,7 +445,7 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     fn ids_where(&self, wanted: impl Fn(&Message<M>) -> bool) -> Vec<MessageId> {
-        let id = |(sequence, slot)| MessageId { index: slot, generation: low(sequence) };
+        let id = |(sequence, slot)| MessageId::new(slot, low(sequence));
         self.store.in_order(wanted).into_iter().map(id).collect()
     }
 
