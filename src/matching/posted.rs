@@ -79,6 +79,11 @@ impl<R: Copy> PostedList<R> {
                 return id;
             }
             self.spill();
+            if self.store.make_room(|| Receive::new(wanted, stay, value))
+                && let Some(id) = self.queue_dense(wanted, stay, value)
+            {
+                return id;
+            }
         }
         let mut number = self.recent;
         if !self.classes.get(number).is_some_and(|class| class.is_for(wanted.mask, wanted.kind())) {
@@ -209,17 +214,11 @@ impl<R: Copy> PostedList<R> {
         Some(self.store.at(slot).id(slot))
     }
 
-    /// Whether [`Self::find_current`] is all there is to search.
-    #[inline(always)]
-    pub(super) const fn is_short(&self) -> bool {
-        self.store.older == 0
-    }
-
     /// The first receive of a short list that fits, the group it wants aside. Budget: 15 instructions for the first
     /// and 11 for each further one.
     #[inline(always)]
     pub(super) fn find_current(&mut self, message: &Envelope) -> Option<Dense<'_, Receive<R>>> {
-        self.store.find_current(|receive| receive.wanted().fits(message.tag.0, message.source.0))
+        self.store.find_dense(|receive| receive.wanted().fits(message.tag.0, message.source.0))
     }
 
     /// Take the earliest receive that fits a message, unless it stays. Budget: 70 instructions for an index of one
@@ -416,7 +415,7 @@ impl<R: Copy> PostedList<R> {
         Some((receive.pattern(), receive.value))
     }
 
-    /// As [`Self::take`], of a receive in the current block that fits the message, wants no group and does not stay.
+    /// As [`Self::take`], of a dense receive in the ring's region that fits the message, wants no group and does not stay.
     /// Budget: 35 instructions.
     #[inline(always)]
     pub(super) fn take_current<O>(
@@ -431,7 +430,7 @@ impl<R: Copy> PostedList<R> {
             return None;
         }
         let taken = read(&receive.value);
-        self.store.remove_current(id.index());
+        self.store.remove_dense(id.index());
         Some(taken)
     }
 

@@ -58,7 +58,7 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     #[inline(always)]
-    fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
+    pub(super) fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
         let (slot, sequence, message) = self.store.next_dense()?;
         debug_assert!(message.home == DENSE);
         (message.tag, message.source) = (envelope.tag.0, envelope.source.0);
@@ -76,6 +76,11 @@ impl<M: Copy> UnexpectedList<M> {
                 return id;
             }
             self.spill(groups);
+            if self.store.make_room(|| Message::new(envelope, value))
+                && let Some(id) = self.queue_dense(envelope, value)
+            {
+                return id;
+            }
         }
         let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
         (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
@@ -178,8 +183,8 @@ impl<M: Copy> UnexpectedList<M> {
     /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
     #[inline(always)]
     pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
-        if self.store.older == 0 && !wanted.is_group {
-            let found = self.store.find_current(|message| message.fits(wanted))?;
+        if self.store.is_short() && !wanted.is_group {
+            let found = self.store.find_dense(|message| message.fits(wanted))?;
             return Some(found.entry.id(found.slot));
         }
         self.first_any(wanted, groups)
@@ -196,17 +201,11 @@ impl<M: Copy> UnexpectedList<M> {
         Some(found.entry.id(found.slot))
     }
 
-    /// Whether [`Self::find_current`] is all there is to search.
-    #[inline(always)]
-    pub(super) const fn is_short(&self) -> bool {
-        self.store.older == 0
-    }
-
     /// The first message of a short list that fits, if no group is wanted. Budget: 15 instructions for the first
     /// and 11 for each further one.
     #[inline(always)]
     pub(super) fn find_current(&mut self, wanted: &Wanted) -> Option<Dense<'_, Message<M>>> {
-        self.store.find_current(|message| message.fits(wanted))
+        self.store.find_dense(|message| message.fits(wanted))
     }
 
     /// Take the earliest message that fits. Budget: indexed 70 instructions, and 35 for each further live class.
