@@ -95,9 +95,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
                 found.remove();
                 return Posted::Matched { message, envelope, value };
             }
-            if let Some(receive) = self.posted.queue_dense(wanted, stay, value) {
-                return Posted::Queued(receive);
-            }
+            return Posted::Queued(self.posted.queue(wanted, stay, value));
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.
         match self.post_any(&pattern, stay, value) {
@@ -136,14 +134,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
         if self.posted.store.is_short() {
-            if let Some(found) = self.posted.find_current(&envelope) {
-                if found.entry.is_plain() {
-                    let (receive, value) = (found.entry.id(found.slot), found.entry.value());
-                    found.remove();
-                    return Arrived::Matched { receive, value };
-                }
-            } else if let Some(message) = self.unexpected.queue_dense(&envelope, value) {
-                return Arrived::Unexpected(message);
+            let Some(found) = self.posted.find_current(&envelope) else {
+                return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+            };
+            if found.entry.is_plain() {
+                let (receive, value) = (found.entry.id(found.slot), found.entry.value());
+                found.remove();
+                return Arrived::Matched { receive, value };
             }
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.

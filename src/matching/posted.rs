@@ -72,18 +72,10 @@ impl<R: Copy> PostedList<R> {
     #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
-        if !self.store.is_indexed() {
-            if self.store.make_room(|| Receive::new(wanted, stay, value))
-                && let Some(id) = self.queue_dense(wanted, stay, value)
-            {
-                return id;
-            }
-            self.spill();
-            if self.store.make_room(|| Receive::new(wanted, stay, value))
-                && let Some(id) = self.queue_dense(wanted, stay, value)
-            {
-                return id;
-            }
+        if !self.store.is_indexed()
+            && let Some(id) = self.make_room(wanted, stay, value)
+        {
+            return id;
         }
         let mut number = self.recent;
         if !self.classes.get(number).is_some_and(|class| class.is_for(wanted.mask, wanted.kind())) {
@@ -102,6 +94,17 @@ impl<R: Copy> PostedList<R> {
             self.index_slow(slot);
         }
         ReceiveId::new(slot, low(sequence))
+    }
+
+    /// Add a receive as a dense one after all if there is room, or is once some others have become indexed.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
+        if !self.store.make_room(|| Receive::new(wanted, stay, value)) {
+            self.spill();
+            self.store.make_room(|| Receive::new(wanted, stay, value));
+        }
+        self.queue_dense(wanted, stay, value)
     }
 
     #[cold]
@@ -289,7 +292,8 @@ impl<R: Copy> PostedList<R> {
             return Ok(None);
         }
         let slot = first_place.slot;
-        let receive = self.store.remove_indexed(slot);
+        let receive = *self.store.at(slot);
+        self.store.remove_indexed(slot);
         let class = &mut self.classes[first_class];
         class.table.remove_looked(first_place);
         if class.table.keys() == 0 {
@@ -313,18 +317,16 @@ impl<R: Copy> PostedList<R> {
         let mask = class.mask;
         let Some(cell) = class.table.cell(fragment)? else { return Ok(None) };
         let slot = cell.slot;
-        let Some(found) = self.store.high(slot) else { return Err(Elsewhere) };
-        let receive = &*found.entry;
+        let receive = self.store.at(slot);
         if !receive.has_key(mask, key) || receive.state & STAYS != 0 || receive.link.next() != slot {
             return Err(Elsewhere);
         }
         let (sequence, value) = (receive.sequence, receive.value);
-        found.remove();
+        self.store.remove_indexed(slot);
         cell.clear();
         if class.table.keys() == 0 {
             self.occupied = 0;
         }
-        self.store.settle();
         self.store.matched_indexed(sequence);
         Ok(Some((ReceiveId::new(slot, low(sequence)), value)))
     }
@@ -339,9 +341,12 @@ impl<R: Copy> PostedList<R> {
         }
         if found.class == CLASSES {
             self.remove_unclassed(found.slot);
-            return Some((id, self.store.remove_indexed(found.slot).value));
+            let value = self.store.at(found.slot).value;
+            self.store.remove_indexed(found.slot);
+            return Some((id, value));
         }
-        let receive = self.store.remove_indexed(found.slot);
+        let receive = *self.store.at(found.slot);
+        self.store.remove_indexed(found.slot);
         self.classes[found.class].remove_first(receive.fragment, found.place, receive.link, &mut self.store);
         self.leave_class(found.class);
         Some((id, receive.value))

@@ -249,7 +249,7 @@ impl<T: Entry> Store<T> {
         if self.current.is_none() {
             let mut filler = filler();
             filler.retire();
-            self.current = Some(Box::new(Region([filler; PLACES as usize])));
+            self.current = Some(Region::filled(filler));
         }
         if !self.is_dense() && !self.enter_dense() {
             return false;
@@ -314,50 +314,36 @@ impl<T: Entry> Store<T> {
         slot
     }
 
-    /// An indexed entry, if its slot is in a chunk. When it was taken out, [`Self::settle`] must follow.
-    #[inline(always)]
-    pub(super) fn high(&mut self, slot: u32) -> Option<High<'_, T>> {
-        let entry = self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))?;
-        Some(High {
-            entry,
-            slot,
-            free: &mut self.free,
-            free_len: &mut self.free_len,
-            indexed: &mut self.indexed,
-        })
-    }
-
     /// An indexed entry was taken out.
     #[inline(always)]
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
+        self.indexed -= 1;
         if self.indexed == 0 && !self.is_dense() {
             self.enter_dense();
         }
     }
 
-    /// Take out an indexed entry. Budget: 18 instructions.
+    /// Take out an indexed entry. But for its sequence number it can still be read. Budget: 18 instructions.
     #[inline(always)]
-    pub(super) fn remove_indexed(&mut self, slot: u32) -> T {
-        let Some(found) = self.high(slot) else { return self.remove_indexed_low(slot) };
-        let taken = *found.entry;
-        found.remove();
+    pub(super) fn remove_indexed(&mut self, slot: u32) {
+        let Some(entry) = self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK)) else {
+            return self.remove_indexed_low(slot);
+        };
+        entry.retire();
+        self.free.put(self.free_len as usize, slot);
+        self.free_len += 1;
         self.settle();
-        taken
     }
 
-    #[cold]
     #[inline(never)]
-    fn remove_indexed_low(&mut self, slot: u32) -> T {
-        let taken = *self.at(slot);
+    fn remove_indexed_low(&mut self, slot: u32) {
         self.at_mut(slot).release();
         let place = 1 << (slot % PLACES);
         self.pinned[(slot / PLACES % REGIONS) as usize] &= !place;
         if self.is_dense() && slot / PLACES == self.base / PLACES {
             self.barred &= !(place & self.allowed);
         }
-        self.indexed -= 1;
         self.settle();
-        taken
     }
 
     /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and
@@ -415,7 +401,7 @@ impl<T: Entry> Store<T> {
         filler.release();
         self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
         let taken = self.regions[region as usize].take();
-        self.current = Some(taken.unwrap_or_else(|| Box::new(Region([filler; PLACES as usize]))));
+        self.current = Some(taken.unwrap_or_else(|| Region::filled(filler)));
         self.base = region * PLACES;
         self.barred = self.pinned[region as usize] | !self.allowed;
         true
@@ -475,30 +461,18 @@ impl<T: Entry> Dense<'_, T> {
     }
 }
 
-/// An indexed entry that was found, and how to take it out.
-pub(super) struct High<'a, T> {
-    pub(super) entry: &'a mut T,
-    slot: u32,
-    free: &'a mut Chunks<u32, FREE_SLOTS>,
-    free_len: &'a mut u32,
-    indexed: &'a mut u32,
-}
-
-impl<T: Entry> High<'_, T> {
-    /// Budget: 12 instructions.
-    #[inline(always)]
-    pub(super) fn remove(self) {
-        self.entry.retire();
-        self.free.put(*self.free_len as usize, self.slot);
-        *self.free_len += 1;
-        *self.indexed -= 1;
-    }
-}
-
 /// Slots that can be dense.
 #[derive(Clone)]
 #[repr(align(64))]
 struct Region<T>([T; PLACES as usize]);
+
+impl<T: Copy> Region<T> {
+    #[cold]
+    #[inline(never)]
+    fn filled(filler: T) -> Box<Self> {
+        Box::new(Self([filler; PLACES as usize]))
+    }
+}
 
 /// No slot at all.
 pub(super) const NO_SLOT: u32 = u32::MAX;

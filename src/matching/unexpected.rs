@@ -69,18 +69,10 @@ impl<M: Copy> UnexpectedList<M> {
     #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> MessageId {
-        if !self.store.is_indexed() {
-            if self.store.make_room(|| Message::new(envelope, value))
-                && let Some(id) = self.queue_dense(envelope, value)
-            {
-                return id;
-            }
-            self.spill(groups);
-            if self.store.make_room(|| Message::new(envelope, value))
-                && let Some(id) = self.queue_dense(envelope, value)
-            {
-                return id;
-            }
+        if !self.store.is_indexed()
+            && let Some(id) = self.make_room(envelope, value, groups)
+        {
+            return id;
         }
         let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
         (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
@@ -103,6 +95,17 @@ impl<M: Copy> UnexpectedList<M> {
             self.index(slot, slow, groups);
         }
         MessageId::new(slot, low(sequence))
+    }
+
+    /// Add a message as a dense one after all if there is room, or is once some others have become indexed.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> Option<MessageId> {
+        if !self.store.make_room(|| Message::new(envelope, value)) {
+            self.spill(groups);
+            self.store.make_room(|| Message::new(envelope, value));
+        }
+        self.queue_dense(envelope, value)
     }
 
     #[cold]
@@ -144,7 +147,8 @@ impl<M: Copy> UnexpectedList<M> {
     /// Take an indexed message out of every live class.
     #[inline]
     fn unindex(&mut self, slot: u32, groups: &Groups) -> Message<M> {
-        let message = self.store.remove_indexed(slot);
+        let message = *self.store.at(slot);
+        self.store.remove_indexed(slot);
         self.unindex_from(slot, self.live, &message, groups);
         message
     }
@@ -261,15 +265,14 @@ impl<M: Copy> UnexpectedList<M> {
         let Some(cell) = class.table.cell(fragment)? else { return Ok(None) };
         let slot = cell.slot;
         // Most often of all, no other message has the key.
-        let Some(found) = self.store.high(slot) else { return Err(Elsewhere) };
-        let is_alone = found.entry.links.get(number).is_some_and(|link| link.next() == slot);
-        if !is_alone || !found.entry.has_key(mask, kind, key, groups) {
+        let message = self.store.at(slot);
+        let is_alone = message.links.get(number).is_some_and(|link| link.next() == slot);
+        if !is_alone || !message.has_key(mask, kind, key, groups) {
             return Err(Elsewhere);
         }
-        let (taken, sequence) = (found.entry.taken(slot), found.entry.sequence);
-        found.remove();
+        let (taken, sequence) = (message.taken(slot), message.sequence);
+        self.store.remove_indexed(slot);
         cell.clear();
-        self.store.settle();
         let others = self.live & !(1 << number);
         if others != 0 {
             let message = *self.store.at(slot);
