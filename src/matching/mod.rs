@@ -13,6 +13,7 @@
 //!
 //! Not here: what a receive or a message *is*. Both carry a plain value of the caller's.
 
+mod building;
 mod chunks;
 mod class;
 mod fifo;

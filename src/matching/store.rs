@@ -361,15 +361,32 @@ impl<T: Entry> Store<T> {
         }
     }
 
+    /// One more than the highest slot that was ever used.
+    pub(super) const fn slots(&self) -> usize {
+        self.unused_slot as usize
+    }
+
     /// Call with each occupied slot, dense or indexed, in slot order.
+    #[inline(always)]
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
-        let low = (0..LOW_SLOTS).filter_map(|slot| Some((self.low(slot)?, slot)));
-        let used = self.unused_slot - CHUNK_SLOTS;
-        let high = (0..self.chunks.len() / CHUNK).flat_map(|number| self.chunks.chunk(number));
-        for (entry, slot) in low.chain(high.zip(CHUNK_SLOTS..).take(used as usize)) {
+        let mut each_occupied = |slot, entry: &T| {
             if entry.sequence() != 0 {
                 each(slot, entry);
             }
+        };
+        for slot in 0..LOW_SLOTS {
+            if let Some(entry) = self.low(slot) {
+                each_occupied(slot, entry);
+            }
+        }
+        let mut first = CHUNK_SLOTS;
+        while first < self.unused_slot {
+            let used = (self.unused_slot - first).min(CHUNK_SLOTS) as usize;
+            let chunk = self.chunks.chunk(first as usize / CHUNK - 1);
+            for (slot, entry) in (first..).zip(chunk).take(used) {
+                each_occupied(slot, entry);
+            }
+            first += CHUNK_SLOTS;
         }
     }
 
