@@ -31,7 +31,7 @@ impl Engine {
         answer
     }
 
-    /// The answer is written where it is to stay. Budget: 85 instructions where a short list has a receive that takes a
+    /// The answer is written where it is to stay. Budget: 110 instructions where a short list has a receive that takes a
     /// message in hand.
     #[inline(never)]
     fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival, answer: &mut Answer) {

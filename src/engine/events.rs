@@ -74,7 +74,7 @@ impl Engine {
         self.fault(device, if is_here { *fault } else { Fault::UnknownDevice { device } });
     }
 
-    /// Budget: 115 instructions for a match that is complete, of a receive among the newest.
+    /// Budget: 125 instructions for a match that is complete, of a receive among the newest.
     #[inline(never)]
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
         if self.renamed.is_empty()

@@ -105,7 +105,7 @@ impl Engine {
         }
     }
 
-    /// Budget: 55 instructions where no message waits and few receives are posted.
+    /// Budget: 80 instructions where no message waits and few receives are posted.
     #[inline(never)]
     fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once && self.matcher.unexpected_len() == 0 {
@@ -116,7 +116,7 @@ impl Engine {
         self.post_searching(receive, placer)
     }
 
-    /// Budget: 85 instructions where a short list has a message that fits, and the placer takes it.
+    /// Budget: 115 instructions where a short list has a message that fits, and the placer takes it.
     #[inline(never)]
     fn post_searching(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind != Kind::Once {
@@ -156,7 +156,7 @@ impl Engine {
         Posting::Matched(self.accept_held(envelope, &held, &Slot::new(receive)))
     }
 
-    /// Budget: 220 instructions if the only device is idle, the receive goes straight down, its buffer lies behind
+    /// Budget: 250 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
     /// those that are there, and both lists are short.
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
