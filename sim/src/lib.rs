@@ -5,6 +5,7 @@
 pub mod checker;
 pub mod explore;
 pub mod free;
+pub mod hca;
 pub mod schedules;
 pub mod scopes;
 pub mod world;
