@@ -40,8 +40,6 @@ pub(crate) enum EventKind {
     Qp,
     /// Asynchronous events of an SRQ.
     Srq,
-    /// Asynchronous events of a port or of the device; never taken back.
-    Device,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -192,7 +192,7 @@ impl Request {
     /// EFAULT
     pub(crate) fn answer_both(
         &self,
-        core: &(impl IntoBytes + Immutable),
+        core: &(impl IntoBytes + Immutable + ?Sized),
         driver: &(impl IntoBytes + Immutable),
     ) -> Result<(), c_int> {
         self.write(core.as_bytes(), driver.as_bytes())

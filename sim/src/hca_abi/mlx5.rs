@@ -69,10 +69,6 @@ response!(
     CreateCqResp { cqn: u32, reserved: u32 }
 );
 request!(
-    /// `mlx5_ib_resize_cq`
-    ResizeCq { buf_addr: u64, cqe_size: u16, reserved0: u16, reserved1: u32 }
-);
-request!(
     /// `mlx5_ib_create_srq`
     CreateSrq { buf_addr: u64, db_addr: u64, flags: u32, reserved0: u32, uidx: u32, reserved1: u32 }
 );
@@ -116,22 +112,14 @@ response!(
     ModifyQpResp { response_length: u32, dctn: u32, ece_options: u32, reserved: u32 }
 );
 
-/// Flags of [`CreateQp`].
+/// Flags of [`CreateQp`] that a program may set. Others: signatures, DC, a page of registers of its own.
 pub(crate) mod qp_flags {
-    /// Signatures in work queue entries.
-    pub(crate) const SIGNATURE: u32 = 1 << 0;
     /// Receive data may be put into completions.
     pub(crate) const SCATTER_CQE: u32 = 1 << 1;
     /// The doorbell register is named by the program.
     pub(crate) const BFREG_INDEX: u32 = 1 << 3;
-    /// A target of dynamically connected transport.
-    pub(crate) const TYPE_DCT: u32 = 1 << 4;
-    /// An initiator of dynamically connected transport.
-    pub(crate) const TYPE_DCI: u32 = 1 << 5;
     /// Data of requests may be put into completions too.
     pub(crate) const ALLOW_SCATTER_CQE: u32 = 1 << 8;
-    /// A page of registers named by the program.
-    pub(crate) const UAR_PAGE_INDEX: u32 = 1 << 10;
 }
 
 /// Flag of [`AllocContext`]: the context wants direct commands to the firmware.

@@ -37,6 +37,8 @@ impl SysfsDevice {
 #[derive(Debug)]
 pub struct Sysfs {
     root: PathBuf,
+    /// Who made it.
+    process: u32,
 }
 
 impl Sysfs {
@@ -54,7 +56,7 @@ impl Sysfs {
                 Err(error) => Some(Err(error)),
             })
             .unwrap_or_else(|| Err(io::Error::from(io::ErrorKind::AlreadyExists)))?;
-        let tree = Self { root };
+        let tree = Self { root, process };
         tree.file("class/infiniband_verbs/abi_version", "6")?;
         fs::create_dir_all(tree.root.join("class/infiniband"))?;
         fs::create_dir_all(tree.root.join("bus/pci/devices"))?;
@@ -65,6 +67,19 @@ impl Sysfs {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Whether this process made it; after a fork it is the parent's.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Take a device out of the lists. What else there is of it stays until the end.
+    pub fn remove(&self, index: u32) {
+        // It may have been taken out before.
+        let _ = fs::remove_file(self.root.join(format!("class/infiniband_verbs/uverbs{index}")));
+        let _ = fs::remove_file(self.root.join(format!("class/infiniband/mlx5_{index}")));
     }
 
     /// Add a device.

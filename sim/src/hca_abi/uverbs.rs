@@ -198,22 +198,6 @@ response!(
     /// `ib_uverbs_reg_mr_resp`
     RegMrResp { mr_handle: u32, lkey: u32, rkey: u32 }
 );
-request!(
-    /// `ib_uverbs_rereg_mr`
-    ReregMr {
-        mr_handle: u32,
-        flags: u32,
-        start: u64,
-        length: u64,
-        hca_va: u64,
-        pd_handle: u32,
-        access_flags: u32,
-    }
-);
-response!(
-    /// `ib_uverbs_rereg_mr_resp`
-    ReregMrResp { lkey: u32, rkey: u32 }
-);
 response!(
     /// `ib_uverbs_create_comp_channel_resp`
     CreateCompChannelResp { fd: u32 }
@@ -245,10 +229,6 @@ response!(
 request!(
     /// `ib_uverbs_resize_cq`
     ResizeCq { cq_handle: u32, cqe: u32 }
-);
-response!(
-    /// `ib_uverbs_resize_cq_resp`
-    ResizeCqResp { cqe: u32, reserved: u32 }
 );
 request!(
     /// A handle to destroy: `ib_uverbs_destroy_cq`, `ib_uverbs_destroy_qp`, `ib_uverbs_destroy_srq`; also
