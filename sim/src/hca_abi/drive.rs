@@ -67,7 +67,19 @@ impl Thread {
     }
 }
 
+/// A device that panicked would let the program wait for ever.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
 fn drive(device: &Weak<Device>, stop: &AtomicBool) {
+    let _abort = AbortOnPanic;
     let begin = Instant::now();
     let mut last_work = begin;
     set_timer_slack();

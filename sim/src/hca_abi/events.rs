@@ -163,3 +163,70 @@ impl<const SIZE: usize> EventQueue<SIZE> {
 
 /// Above this many events that may have been read, look.
 const WRITTEN_MANY: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Charge = (EventKind::Completion, 1);
+    const SECOND: Charge = (EventKind::Completion, 2);
+
+    /// Read as an application does: one structure.
+    fn read(queue: &EventQueue<8>) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let fd = queue.descriptor();
+        // SAFETY: room of that length.
+        let length = unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), 8, libc::MSG_DONTWAIT) };
+        (length == 8).then(|| u64::from_ne_bytes(bytes))
+    }
+
+    fn queue(events: &[(Charge, u64)]) -> EventQueue<8> {
+        let mut queue = EventQueue::new().unwrap();
+        for (charge, value) in events {
+            queue.push(*charge, value.to_ne_bytes());
+        }
+        queue
+    }
+
+    #[test]
+    fn events_are_read_in_their_order() {
+        let queue = queue(&[(FIRST, 10), (SECOND, 20), (FIRST, 11)]);
+        assert_eq!([(); 4].map(|()| read(&queue)), [Some(10), Some(20), Some(11), None]);
+    }
+
+    #[test]
+    fn only_what_was_read_is_reported_and_the_rest_is_taken_back() {
+        let mut queue = queue(&[(FIRST, 10), (SECOND, 20), (FIRST, 11), (SECOND, 21)]);
+        assert_eq!(read(&queue), Some(10));
+        assert_eq!(queue.forget(FIRST), 1);
+        assert_eq!([(); 3].map(|()| read(&queue)), [Some(20), Some(21), None]);
+        assert_eq!(queue.forget(SECOND), 2);
+        assert_eq!(queue.forget(SECOND), 0, "a new object of the same number starts from nothing");
+    }
+
+    #[test]
+    fn what_does_not_fit_waits_and_keeps_its_order() {
+        const MANY: u64 = 20_000;
+        let mut queue = queue(&[]);
+        for value in 0..MANY {
+            queue.push(FIRST, value.to_ne_bytes());
+        }
+        assert!(!queue.waiting.is_empty(), "more than there is room for");
+        for value in 0..MANY {
+            assert_eq!(read(&queue), Some(value));
+            queue.flush();
+        }
+        assert_eq!(queue.forget(FIRST), 20_000);
+    }
+
+    #[test]
+    fn a_waiting_event_is_taken_back_too() {
+        let mut queue = queue(&[]);
+        while queue.waiting.is_empty() {
+            queue.push(FIRST, [0; 8]);
+        }
+        queue.push(SECOND, 5u64.to_ne_bytes());
+        assert_eq!(queue.forget(FIRST), 0);
+        assert_eq!(read(&queue), Some(5));
+    }
+}

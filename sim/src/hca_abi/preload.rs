@@ -23,6 +23,7 @@ pub extern "C" fn load() {
     lazy::set(make);
     if let Err(error) = prepare() {
         eprintln!("tagmatch-hca: the simulated device cannot be set up: {error}");
+        std::process::exit(CODE_NO_DEVICE);
     }
 }
 
@@ -144,6 +145,8 @@ pub fn run(limit: c_uint) -> c_uint {
 static OWN: Mutex<Option<(u32, PathBuf)>> = Mutex::new(None);
 /// Names the run directory.
 const RUN: &str = "TAGMATCH_HCA_RUN";
+/// As `tagmatch hca` ends when there is no device.
+const CODE_NO_DEVICE: i32 = 125;
 /// What stands for `/sys` in it.
 const TREE: &str = "sys";
 /// How the devices of a preloaded program are driven.

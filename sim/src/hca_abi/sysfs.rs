@@ -10,32 +10,31 @@ use std::path::{Path, PathBuf};
 
 /// What the tree says of one device.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SysfsDevice {
+pub(crate) struct SysfsDevice {
     /// Number of the device: `mlx5_<index>`, `uverbs<index>`.
-    pub index: u32,
+    pub(crate) index: u32,
     /// GUID of the node, in host order.
-    pub node_guid: u64,
+    pub(crate) node_guid: u64,
     /// LID of the port; 0 on Ethernet.
-    pub lid: u16,
+    pub(crate) lid: u16,
     /// Whether the port is Ethernet (RoCE).
-    pub is_ethernet: bool,
+    pub(crate) is_ethernet: bool,
     /// GIDs of the port, in order.
-    pub gids: Vec<[u8; 16]>,
+    pub(crate) gids: Vec<[u8; 16]>,
     /// Network device behind the port, for RoCE.
-    pub network_device: Option<String>,
+    pub(crate) network_device: Option<String>,
 }
 
 impl SysfsDevice {
     /// Name of the device in `/sys/class/infiniband`.
-    #[must_use]
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("mlx5_{}", self.index)
     }
 }
 
 /// A tree in a directory of its own, removed when dropped.
 #[derive(Debug)]
-pub struct Sysfs {
+pub(crate) struct Sysfs {
     root: PathBuf,
     /// Who made it.
     process: u32,
@@ -46,7 +45,7 @@ impl Sysfs {
     ///
     /// # Errors
     /// The directory cannot be made.
-    pub fn new(parent: &Path) -> io::Result<Self> {
+    pub(crate) fn new(parent: &Path) -> io::Result<Self> {
         let process = std::process::id();
         let root = (0..u32::MAX)
             .map(|number| parent.join(format!("tagmatch-hca-{process}-{number}")))
@@ -64,19 +63,17 @@ impl Sysfs {
     }
 
     /// The tree's place: the value for `SYSFS_PATH`.
-    #[must_use]
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Whether this process made it; after a fork it is the parent's.
-    #[must_use]
-    pub fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         self.process == std::process::id()
     }
 
     /// Take a device out of the lists. What else there is of it stays until the end.
-    pub fn remove(&self, index: u32) {
+    pub(crate) fn remove(&self, index: u32) {
         // It may have been taken out before.
         let _ = fs::remove_file(self.root.join(format!("class/infiniband_verbs/uverbs{index}")));
         let _ = fs::remove_file(self.root.join(format!("class/infiniband/mlx5_{index}")));
@@ -86,7 +83,7 @@ impl Sysfs {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn add(&self, device: &SysfsDevice) -> io::Result<()> {
+    pub(crate) fn add(&self, device: &SysfsDevice) -> io::Result<()> {
         let name = device.name();
         let uverbs = format!("uverbs{}", device.index);
         let pci_name = format!("0000:{:02x}:{:02x}.0", 3 + device.index / 32, device.index % 32);
