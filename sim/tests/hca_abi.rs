@@ -1,6 +1,6 @@
 //! The simulated HCA's kernel side, met as a program meets it: by the device's path and by written commands. What is
 //! written may be anything; the answer is the kernel's, and never the end of the process.
-#![allow(clippy::panic, reason = "helpers of tests are outside test functions")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
 
 use std::ffi::{CStr, CString, c_int};
 use tagmatch_sim::hca::HcaConfig;
@@ -290,9 +290,8 @@ fn only_memory_can_be_registered() {
     let pd = word(&answer, 0);
     let buffer = vec![0u8; 3 * 4096];
     let start = buffer.as_ptr().addr() as u64;
-    let mut register = |start, length| {
-        opened.plain(REG_MR, &registration(start, length, pd, 1), Some(&mut answer))
-    };
+    let mut register =
+        |start, length| opened.plain(REG_MR, &registration(start, length, pd, 1), Some(&mut answer));
     assert_eq!(register(start, 3 * 4096), Ok(()));
     assert_eq!(register(8, 4096), Err(libc::EFAULT));
     assert_eq!(register(u64::MAX - 4096, 8192), Err(libc::EINVAL), "around the end of the address space");
@@ -435,7 +434,10 @@ fn the_verbs_library_lists_a_device_by_its_name() {
     let control = control();
     // SAFETY: libibverbs' constructors do nothing to us.
     let library = unsafe { libc::dlopen(c"libibverbs.so.1".as_ptr(), libc::RTLD_NOW) };
-    assert!(!library.is_null(), "libibverbs.so.1 is needed: package libibverbs1, and ibverbs-providers for mlx5");
+    assert!(
+        !library.is_null(),
+        "libibverbs.so.1 is needed: package libibverbs1, and ibverbs-providers for mlx5"
+    );
     // SAFETY: a library that is open, names that end with a zero.
     let list = unsafe { libc::dlsym(library, c"ibv_get_device_list".as_ptr()) };
     // SAFETY: as above.

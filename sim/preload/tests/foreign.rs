@@ -15,8 +15,13 @@ fn ibv_devices_lists_the_card() {
 #[test]
 fn ibv_devinfo_shows_the_card_with_its_port() {
     let info = Fabric::new("devinfo").run(&["ibv_devinfo", "-v"]);
-    for part in ["hca_id:\tmlx5_0", "PORT_ACTIVE", "link_layer:\t\tInfiniBand", "vendor_part_id:\t\t\t4119", "GID[  0]"]
-    {
+    for part in [
+        "hca_id:\tmlx5_0",
+        "PORT_ACTIVE",
+        "link_layer:\t\tInfiniBand",
+        "vendor_part_id:\t\t\t4119",
+        "GID[  0]",
+    ] {
         assert!(info.contains(part), "{part} is not in\n{info}");
     }
 }

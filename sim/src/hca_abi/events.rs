@@ -132,8 +132,7 @@ impl<const SIZE: usize> EventQueue<SIZE> {
             kept += 1;
         }
         self.charge_oldest(self.written.len().saturating_sub(kept));
-        let mut rest: VecDeque<_> =
-            self.written.drain(..).filter(|event| event.charge != charge).collect();
+        let mut rest: VecDeque<_> = self.written.drain(..).filter(|event| event.charge != charge).collect();
         rest.append(&mut self.waiting);
         self.waiting = rest;
         self.flush();

@@ -192,7 +192,8 @@ fn path(folder: &Path, process: u8) -> PathBuf {
 
 /// A number of one's own, with the lock that holds it.
 fn claim(folder: &Path) -> io::Result<(u8, File)> {
-    let counter = File::options().read(true).write(true).create(true).truncate(false).open(folder.join("used"))?;
+    let counter =
+        File::options().read(true).write(true).create(true).truncate(false).open(folder.join("used"))?;
     counter.lock()?;
     let mut used = Vec::new();
     (&counter).read_to_end(&mut used)?;

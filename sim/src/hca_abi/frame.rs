@@ -50,7 +50,7 @@ impl Request {
         count: usize,
         shape: impl Fn(Command) -> Option<Shape>,
     ) -> Result<Self, c_int> {
-        if count < HEADER || count > COUNT_MAX {
+        if !(HEADER..=COUNT_MAX).contains(&count) {
             return Err(libc::EINVAL);
         }
         let mut bytes = vec![0; count];

@@ -131,9 +131,9 @@ unsafe fn uverbs(path: *const c_char) -> Option<u32> {
     if digits.is_empty() || digits.len() > 3 {
         return None;
     }
-    digits.iter().try_fold(0u32, |number, digit| {
-        digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
-    })
+    digits
+        .iter()
+        .try_fold(0u32, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
 }
 
 /// Remember that a descriptor is ours. Says whether there is room to.

@@ -99,11 +99,7 @@ fn pointer(address: u64, length: usize) -> Result<*const u8, NoMemory> {
 
 fn aligned<T>(address: u64) -> Result<*mut T, NoMemory> {
     let pointer: *mut T = pointer(address, size_of::<T>())?.cast_mut().cast();
-    if pointer.is_aligned() {
-        Ok(pointer)
-    } else {
-        Err(NoMemory { address, length: size_of::<T>() as u64 })
-    }
+    if pointer.is_aligned() { Ok(pointer) } else { Err(NoMemory { address, length: size_of::<T>() as u64 }) }
 }
 
 const PAGE: u64 = 4096;

@@ -12,9 +12,9 @@ use super::device::Drive;
 use super::preload::DRIVE_DEFAULT;
 use crate::hca::{HcaConfig, LinkLayer};
 use tagmatch::device::soft::switches::{
-    Activation, AppendActivates, ConsumedLength, CountAt, CountOrder, EmptyRendezvous, ExpectedOrder, FewBuffers,
-    FinOrder, HandBack, ImmediateOn, Malformed, NoOffload, OtherPort, OutOfSync, ReadFailure, RoCe, SharedBuffer,
-    Switches, TooLong, UnmaskedTag,
+    Activation, AppendActivates, ConsumedLength, CountAt, CountOrder, EmptyRendezvous, ExpectedOrder,
+    FewBuffers, FinOrder, HandBack, ImmediateOn, Malformed, NoOffload, OtherPort, OutOfSync, ReadFailure,
+    RoCe, SharedBuffer, Switches, TooLong, UnmaskedTag,
 };
 
 /// See the module.

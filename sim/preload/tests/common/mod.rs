@@ -10,19 +10,19 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// One fabric, gone when dropped.
-pub struct Fabric {
+pub(crate) struct Fabric {
     run: PathBuf,
     options: String,
 }
 
 impl Fabric {
     /// A fabric with the device's defaults.
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self::with_options(name, "")
     }
 
     /// A fabric with options.
-    pub fn with_options(name: &str, options: &str) -> Self {
+    pub(crate) fn with_options(name: &str, options: &str) -> Self {
         // In the temporary directory, since paths of sockets are short.
         let run = std::env::temp_dir().join(format!("tagmatch-hca-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&run);
@@ -31,7 +31,7 @@ impl Fabric {
     }
 
     /// A program on this fabric, ended after a minute.
-    pub fn program(&self, command: &[&str]) -> Command {
+    pub(crate) fn program(&self, command: &[&str]) -> Command {
         let (program, _) = command.split_first().unwrap_or_else(|| panic!("no program"));
         assert!(is_there(program), "{program} is not installed: {PACKAGES}");
         let mut timed = Command::new("timeout");
@@ -43,13 +43,13 @@ impl Fabric {
     }
 
     /// Run a program alone: what it wrote, if it ended well.
-    pub fn run(&self, command: &[&str]) -> String {
+    pub(crate) fn run(&self, command: &[&str]) -> String {
         let output = self.program(command).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         well(command, &output)
     }
 
     /// Run a server and a client that meet on a TCP port, given in the place of `PORT`: what both wrote.
-    pub fn pair(&self, server: &[&str], client: &[&str]) -> (String, String) {
+    pub(crate) fn pair(&self, server: &[&str], client: &[&str]) -> (String, String) {
         let port = free_port().to_string();
         let with_port = |command: &[&str]| -> Vec<String> {
             command.iter().map(|part| if *part == "PORT" { port.clone() } else { (*part).into() }).collect()
@@ -79,7 +79,7 @@ impl Drop for Fabric {
 }
 
 /// The library beside this test.
-pub fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|error| panic!("{error}"));
     let library = test.with_file_name("libtagmatch_hca.so");
     assert!(library.exists(), "{} was not built", library.display());
@@ -101,7 +101,8 @@ fn wait_for_port(port: u16, server: &mut Child) {
     let begin = Instant::now();
     let entry = format!(":{port:04X} ");
     loop {
-        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
+        let tables =
+            ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
         let is_listening = |line: &str| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             fields.get(1).is_some_and(|local| format!("{local} ").ends_with(&entry))

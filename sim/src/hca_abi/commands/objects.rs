@@ -4,7 +4,7 @@ use super::super::events::EventKind;
 use super::super::{mlx5, uverbs as abi};
 use super::queries::COMPLETION_VECTORS;
 use super::{Call, refused};
-use crate::hca::{ChannelId, ContextId, CreateCq, CqCreated, Handle, LinkLayer, RegisterMemory};
+use crate::hca::{ChannelId, ContextId, CqCreated, CreateCq, Handle, LinkLayer, RegisterMemory};
 use core::ffi::c_int;
 
 impl Call<'_> {
@@ -79,8 +79,7 @@ impl Call<'_> {
     pub(super) fn create_cq(&mut self, context: ContextId) -> Result<(), c_int> {
         let request: abi::CreateCq = self.request.core()?;
         let (user_handle, cqe) = (request.user_handle, request.cqe);
-        let created =
-            self.make_cq(context, user_handle, cqe, request.comp_vector, request.comp_channel)?;
+        let created = self.make_cq(context, user_handle, cqe, request.comp_vector, request.comp_channel)?;
         let core = abi::CreateCqResp { cq_handle: created.handle.0, cqe: created.entries };
         self.request.answer_both(&core, &mlx5::CreateCqResp { cqn: created.cqn, reserved: 0 })
     }
@@ -96,8 +95,7 @@ impl Call<'_> {
             return Err(libc::EOPNOTSUPP);
         }
         let (user_handle, cqe) = (request.user_handle, request.cqe);
-        let created =
-            self.make_cq(context, user_handle, cqe, request.comp_vector, request.comp_channel)?;
+        let created = self.make_cq(context, user_handle, cqe, request.comp_vector, request.comp_channel)?;
         let base = abi::CreateCqResp { cq_handle: created.handle.0, cqe: created.entries };
         let response_length = u32::try_from(size_of::<abi::ExCreateCqResp>()).unwrap_or(0);
         let core = abi::ExCreateCqResp { base, comp_mask: 0, response_length };

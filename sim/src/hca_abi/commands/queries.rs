@@ -29,10 +29,8 @@ impl Call<'_> {
         if let Some(context) = self.state.contexts.get_mut(&self.fd) {
             context.id = Some(id);
         }
-        let core = abi::GetContextResp {
-            async_fd: async_fd.cast_unsigned(),
-            num_comp_vectors: COMPLETION_VECTORS,
-        };
+        let core =
+            abi::GetContextResp { async_fd: async_fd.cast_unsigned(), num_comp_vectors: COMPLETION_VECTORS };
         self.request.answer_both(&core, &self.context_answer(request.max_cqe_version))
     }
 

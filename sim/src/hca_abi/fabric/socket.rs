@@ -145,10 +145,8 @@ fn done(answer: i32) -> io::Result<()> {
 /// The last error, unless it is that one would have to wait.
 fn would_wait() -> io::Result<()> {
     let error = io::Error::last_os_error();
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
-        _ => Err(error),
-    }
+    let is_busy = [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&error.kind());
+    if is_busy { Ok(()) } else { Err(error) }
 }
 
 /// As many at a time.
