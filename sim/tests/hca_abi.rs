@@ -454,7 +454,9 @@ fn the_verbs_library_lists_a_device_by_its_name() {
     let names: Vec<String> = (0..usize::try_from(count).unwrap())
         .map(|place| {
             // SAFETY: within the list.
-            let device = unsafe { *devices.add(place) };
+            let device = unsafe { devices.add(place) };
+            // SAFETY: an entry of the list.
+            let device = unsafe { *device };
             // SAFETY: a device of the list.
             let name = unsafe { name(device) };
             // SAFETY: the library's string.
