@@ -85,6 +85,8 @@ pub struct Limits {
     pub send_blocks: u32,
     /// `max_sge`
     pub segments: u32,
+    /// `num_comp_vectors`
+    pub completion_vectors: u32,
     /// `max_cq`
     pub cqs: u32,
     /// `max_cqe`
@@ -116,6 +118,7 @@ impl Default for Limits {
             qp_work_requests: 32_768,
             send_blocks: 32_768,
             segments: 30,
+            completion_vectors: 8,
             cqs: 32_768,
             cq_entries: (1 << 22) - 1,
             memory_regions: 1 << 20,

@@ -19,17 +19,39 @@
 //!
 //! Not here: symbol hooks, sysfs, the framing of commands, file descriptors, counting of events read.
 
+mod answers;
+mod codec;
 mod config;
+mod control;
+mod cq;
+mod datagrams;
 mod device;
+mod drive;
 mod errno;
+mod fabric;
+mod failure;
+mod layout;
 mod memory;
 mod packet;
+mod qp;
+mod qp_state;
+mod raw_memory;
+mod regions;
+mod requester;
 mod requests;
+mod responder;
+mod srq;
+mod tag_commands;
+mod tag_receive;
+mod tm;
 pub mod verbs;
+mod wqe;
 
 pub use config::{HcaConfig, Limits, LinkLayer};
-pub use device::{Hca, Step};
+pub use device::Hca;
+pub use drive::{Step, TIMERS_MAX};
 pub use errno::Errno;
 pub use memory::{Arena, HostMemory, NoMemory};
 pub use packet::{Packet, PacketError};
+pub use raw_memory::RawMemory;
 pub use requests::*;
