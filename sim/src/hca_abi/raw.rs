@@ -111,7 +111,9 @@ fn move_bytes(call: c_long, address: u64, bytes: *mut c_void, length: usize) -> 
     };
     let own = libc::iovec { iov_base: bytes, iov_len: length };
     let theirs = libc::iovec { iov_base: core::ptr::without_provenance_mut(address), iov_len: length };
+    // Of the width of a register: the last one is on the stack, where a shorter one leaves the rest to chance.
+    let (one, flags): (c_ulong, c_ulong) = (1, 0);
     // SAFETY: `own` is memory of ours of that length; the kernel checks the other address and touches nothing else.
-    let moved = unsafe { libc::syscall(call, process(), &raw const own, 1, &raw const theirs, 1, 0) };
+    let moved = unsafe { libc::syscall(call, process(), &raw const own, one, &raw const theirs, one, flags) };
     if usize::try_from(moved).is_ok_and(|moved| moved == length) { Ok(()) } else { Err(libc::EFAULT) }
 }
