@@ -1,5 +1,7 @@
 //! Verbs devices over the real libibverbs and libmlx5 on a simulated HCA, moved on step by step.
 
+#![allow(dead_code, reason = "not every test binary uses all of it")]
+
 use tagmatch::device::Device;
 use tagmatch::device::verbs::device::{Message, Registered, Sending};
 use tagmatch::device::verbs::memory::RemoteAccess;
