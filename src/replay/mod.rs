@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ear;
 mod offload;
 mod software;
 pub mod synthetic;
