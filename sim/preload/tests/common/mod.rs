@@ -70,26 +70,30 @@ impl Fabric {
         (well(server, &ended), well(&client, &output))
     }
 
-    /// Run a server and a client, kill the client once they have met, and let the server find out: what it wrote.
-    pub(crate) fn survivor(&self, server: &[&str], client: &[&str]) -> String {
-        let (waiting, client) = self.serve(server, client);
-        let client: Vec<&str> = client.iter().map(String::as_str).collect();
-        // Killing `timeout` would leave its program alive.
-        let mut bare = Command::new(client[0]);
-        let timed = self.program(&client);
-        bare.args(&client[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
-        bare.envs(timed.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let mut doomed = bare.spawn().unwrap_or_else(|error| panic!("{client:?}: {error}"));
-        // Both have said where they are when the client says where the server is.
-        let output = doomed.stdout.take().unwrap_or_else(|| panic!("no output"));
-        let met =
-            BufReader::new(output).lines().map_while(Result::ok).any(|line| line.contains("remote address"));
-        doomed.kill().unwrap_or_else(|error| panic!("{error}"));
+    /// Run a server and a client, kill the server once the client has written `begun`, and let the client find out:
+    /// what it wrote.
+    pub(crate) fn survivor(&self, server: &[&str], client: &[&str], begun: &str) -> String {
+        let (mut doomed, client) = self.serve(server, client);
+        // Line by line, so that it is seen what it has come to.
+        let mut command = vec!["stdbuf", "-oL"];
+        command.extend(client.iter().map(String::as_str));
+        let mut survivor = self
+            .program(&command)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        let output = survivor.stdout.take().unwrap_or_else(|| panic!("no output"));
+        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+        let has_begun = lines.by_ref().any(|line| line.contains(begun));
+        // `timeout` passes this on, but not a signal that cannot be caught.
+        kill(doomed.id(), libc::SIGTERM);
         doomed.wait().unwrap_or_else(|error| panic!("{error}"));
-        let ended = waiting.wait_with_output().unwrap_or_else(|error| panic!("{server:?}: {error}"));
-        assert!(met, "the client never met the server: {}", text(&ended));
-        assert_ne!(ended.status.code(), Some(124), "the server waits for ever: {}", text(&ended));
-        text(&ended)
+        let said: Vec<String> = lines.collect();
+        let ended = survivor.wait_with_output().unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        assert!(has_begun, "the client never began: {}", text(&ended));
+        assert_ne!(ended.status.code(), Some(124), "the client waits for ever: {}", text(&ended));
+        said.join("\n") + &text(&ended)
     }
 
     /// Start a server, and wait until it listens; the client's command has the port in its place.
@@ -116,6 +120,11 @@ impl Drop for Fabric {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.run);
     }
+}
+
+fn kill(process: u32, signal: i32) {
+    // SAFETY: a child of ours that has not been waited for.
+    unsafe { libc::kill(i32::try_from(process).unwrap_or_else(|error| panic!("{error}")), signal) };
 }
 
 /// The library beside this test.
