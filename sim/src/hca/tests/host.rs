@@ -243,16 +243,16 @@ impl Host {
     }
 
     pub(super) fn connect(&mut self, a: &Qp, b: &Qp, attributes: QpAttributes) {
-        self.to_rts(a, b.qpn, attributes);
-        self.to_rts(b, a.qpn, attributes);
+        self.bring_to_rts(a, b.qpn, attributes);
+        self.bring_to_rts(b, a.qpn, attributes);
     }
 
-    pub(super) fn to_rts(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
-        self.to_rtr(qp, dest_qpn, attributes);
+    pub(super) fn bring_to_rts(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
+        self.bring_to_rtr(qp, dest_qpn, attributes);
         self.modify(qp, attribute::STATE | RTS, QpAttributes { state: state::RTS, ..attributes }).unwrap();
     }
 
-    pub(super) fn to_rtr(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
+    pub(super) fn bring_to_rtr(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
         let attributes = QpAttributes { dest_qpn, ..attributes };
         self.modify(qp, attribute::STATE | INIT, QpAttributes { state: state::INIT, ..attributes }).unwrap();
         self.modify(qp, attribute::STATE | RTR, QpAttributes { state: state::RTR, ..attributes }).unwrap();
