@@ -1,8 +1,7 @@
 //! The host's memory as the device reaches it.
 //!
 //! The model follows addresses only through this trait: payload after a check against a memory region, queues and
-//! doorbell records at the addresses that were passed at creation. Not here: the memory of a real process
-//! ([`super::raw_memory`]).
+//! doorbell records at the addresses that were passed at creation. Not here: the memory of a real process.
 
 /// An address that nothing is behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -18,6 +18,7 @@
 //! ([`Packet::process`]), and handing them to [`Hca::handle_packet`] there, in order.
 //!
 //! Not here: symbol hooks, sysfs, the framing of commands, file descriptors, counting of events read.
+#![forbid(unsafe_code)]
 
 mod answers;
 mod codec;
@@ -35,7 +36,6 @@ mod memory;
 mod packet;
 mod qp;
 mod qp_state;
-mod raw_memory;
 mod regions;
 mod requester;
 mod requests;
@@ -55,5 +55,4 @@ pub use drive::{Step, TIMERS_MAX};
 pub use errno::Errno;
 pub use memory::{Arena, HostMemory, NoMemory};
 pub use packet::{Packet, PacketError};
-pub use raw_memory::RawMemory;
 pub use requests::*;

@@ -232,6 +232,7 @@ impl<M: HostMemory> Hca<M> {
             && is_power(request.sq_wqe_count)
             && request.sq_wqe_count <= limits.send_blocks
             && request.doorbell.is_multiple_of(8)
+            && request.flags & WQE_SIGNATURE == 0
             && request.uidx <= UIDX_MAX;
         let receives = request.srq.is_some()
             || is_power(request.rq_wqe_count)
@@ -342,6 +343,8 @@ impl<M: HostMemory> Hca<M> {
 
 /// `IBV_QPT_RAW_PACKET`
 const RAW_PACKET: u8 = 8;
+/// `MLX5_QP_FLAG_SIGNATURE`: another layout of receives, which no driver asks for unless told to.
+const WQE_SIGNATURE: u32 = 1;
 const BLOCK: u64 = 64;
 /// A receive of 512 bytes (`max_rq_desc`).
 const RECEIVE_SHIFT_MAX: u32 = 9;

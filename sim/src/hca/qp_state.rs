@@ -95,7 +95,9 @@ impl<M: HostMemory> Hca<M> {
         let found = self.find_qp(context, qp)?;
         let is_set = |bit: u32| mask & bit != 0;
         let from = if is_set(mask_of::CUR_STATE) { attributes.current_state } else { found.attributes.state };
-        if is_set(mask_of::CUR_STATE) && (from != found.attributes.state || from == state::INIT) {
+        // ib_core takes the word of the caller for these states; it must be the truth here.
+        let may_be_named = (state::RTR..=state::SQE).contains(&from) && from == found.attributes.state;
+        if is_set(mask_of::CUR_STATE) && !may_be_named {
             return Err(Errno::INVALID);
         }
         let to = if is_set(mask_of::STATE) { attributes.state } else { from };

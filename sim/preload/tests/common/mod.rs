@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -60,25 +61,58 @@ impl Fabric {
 
     /// Run a server and a client that meet on a TCP port, given in the place of `PORT`: what both wrote.
     pub(crate) fn pair(&self, server: &[&str], client: &[&str]) -> (String, String) {
-        let port = free_port().to_string();
+        let (waiting, client) = self.serve(server, client);
+        let client: Vec<&str> = client.iter().map(String::as_str).collect();
+        let output = self.program(&client).output().unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        let ended = waiting.wait_with_output().unwrap_or_else(|error| panic!("{server:?}: {error}"));
+        let both = format!("client: {}\nserver: {}", text(&output), text(&ended));
+        assert!(output.status.success() && ended.status.success(), "{client:?}\n{both}");
+        (well(server, &ended), well(&client, &output))
+    }
+
+    /// Run a server and a client, kill the server once the client has written `begun`, and let the client find out:
+    /// what it wrote.
+    pub(crate) fn survivor(&self, server: &[&str], client: &[&str], begun: &str) -> String {
+        let (mut doomed, client) = self.serve(server, client);
+        // Line by line, so that it is seen what it has come to.
+        let mut command = vec!["stdbuf", "-oL"];
+        command.extend(client.iter().map(String::as_str));
+        let mut survivor = self
+            .program(&command)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        let output = survivor.stdout.take().unwrap_or_else(|| panic!("no output"));
+        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+        let has_begun = lines.by_ref().any(|line| line.contains(begun));
+        // `timeout` passes this on, but not a signal that cannot be caught.
+        kill(doomed.id(), libc::SIGTERM);
+        doomed.wait().unwrap_or_else(|error| panic!("{error}"));
+        let said: Vec<String> = lines.collect();
+        let ended = survivor.wait_with_output().unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        assert!(has_begun, "the client never began: {}", text(&ended));
+        assert_ne!(ended.status.code(), Some(124), "the client waits for ever: {}", text(&ended));
+        said.join("\n") + &text(&ended)
+    }
+
+    /// Start a server, and wait until it listens; the client's command has the port in its place.
+    fn serve(&self, server: &[&str], client: &[&str]) -> (Child, Vec<String>) {
+        let port = free_port();
         let with_port = |command: &[&str]| -> Vec<String> {
+            let port = port.to_string();
             command.iter().map(|part| if *part == "PORT" { port.clone() } else { (*part).into() }).collect()
         };
         let (server, client) = (with_port(server), with_port(client));
-        let (server, client): (Vec<&str>, Vec<&str>) =
-            (server.iter().map(String::as_str).collect(), client.iter().map(String::as_str).collect());
+        let server: Vec<&str> = server.iter().map(String::as_str).collect();
         let mut waiting = self
             .program(&server)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{server:?}: {error}"));
-        wait_for_port(port.parse().unwrap_or(0), &mut waiting);
-        let output = self.program(&client).output().unwrap_or_else(|error| panic!("{client:?}: {error}"));
-        let ended = waiting.wait_with_output().unwrap_or_else(|error| panic!("{server:?}: {error}"));
-        let both = format!("client: {}\nserver: {}", text(&output), text(&ended));
-        assert!(output.status.success() && ended.status.success(), "{client:?}\n{both}");
-        (well(&server, &ended), well(&client, &output))
+        wait_for_port(port, &mut waiting);
+        (waiting, client)
     }
 }
 
@@ -86,6 +120,11 @@ impl Drop for Fabric {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.run);
     }
+}
+
+fn kill(process: u32, signal: i32) {
+    // SAFETY: a child of ours that has not been waited for.
+    unsafe { libc::kill(i32::try_from(process).unwrap_or_else(|error| panic!("{error}")), signal) };
 }
 
 /// The library beside this test.

@@ -38,8 +38,8 @@ fn processes_send_write_read_and_name_themselves_in_their_qp_numbers() {
     let mut a = hosts[0].qp(&cqs[0], QpOptions::default());
     let mut b = hosts[1].qp(&cqs[1], QpOptions::default());
     assert_eq!((a.qpn >> 16, b.qpn >> 16), (0, 1));
-    hosts[0].to_rts(&a, b.qpn, attributes());
-    hosts[1].to_rts(&b, a.qpn, attributes());
+    hosts[0].bring_to_rts(&a, b.qpn, attributes());
+    hosts[1].bring_to_rts(&b, a.qpn, attributes());
     let bytes = pattern(2000);
     let from = hosts[0].data(&bytes);
     let to = hosts[1].receive_into(&mut b, 2000);
@@ -66,7 +66,7 @@ fn process_that_is_not_there_is_a_peer_that_does_not_answer() {
     let mut host = process(0);
     let mut cq = host.cq(16);
     let mut a = host.qp(&cq, QpOptions::default());
-    host.to_rts(&a, 5 << 16 | 0x40, QpAttributes { retry_count: 1, ..attributes() });
+    host.bring_to_rts(&a, 5 << 16 | 0x40, QpAttributes { retry_count: 1, ..attributes() });
     host.post(&mut a, &Wqe::new(wqe_opcode::SEND).inline(b"x"));
     for _ in 0..10 {
         while host.hca.run(100) > 0 {}
@@ -87,7 +87,7 @@ fn process_that_goes_leaves_nobody_waiting() {
     let other = hosts[1].cq(16);
     let mut a = hosts[0].qp(&cq, QpOptions::default());
     let b = hosts[1].qp(&other, QpOptions::default());
-    hosts[0].to_rts(&a, b.qpn, QpAttributes { retry_count: 0, ..attributes() });
+    hosts[0].bring_to_rts(&a, b.qpn, QpAttributes { retry_count: 0, ..attributes() });
     let place = hosts[0].alloc(64);
     let key = hosts[0].key;
     hosts[0].post(&mut a, &Wqe::send(key, place, 64));
@@ -105,7 +105,7 @@ fn packet_for_another_process_is_not_taken() {
     let mut hosts = [process(0), process(1)];
     let cq = hosts[0].cq(16);
     let mut a = hosts[0].qp(&cq, QpOptions::default());
-    hosts[0].to_rts(&a, 1 << 16 | 0x40, attributes());
+    hosts[0].bring_to_rts(&a, 1 << 16 | 0x40, attributes());
     hosts[0].post(&mut a, &Wqe::new(wqe_opcode::SEND).inline(b"x"));
     while hosts[0].hca.run(100) > 0 {}
     let packet = hosts[0].hca.poll_packet().unwrap();

@@ -243,16 +243,16 @@ impl Host {
     }
 
     pub(super) fn connect(&mut self, a: &Qp, b: &Qp, attributes: QpAttributes) {
-        self.to_rts(a, b.qpn, attributes);
-        self.to_rts(b, a.qpn, attributes);
+        self.bring_to_rts(a, b.qpn, attributes);
+        self.bring_to_rts(b, a.qpn, attributes);
     }
 
-    pub(super) fn to_rts(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
-        self.to_rtr(qp, dest_qpn, attributes);
+    pub(super) fn bring_to_rts(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
+        self.bring_to_rtr(qp, dest_qpn, attributes);
         self.modify(qp, attribute::STATE | RTS, QpAttributes { state: state::RTS, ..attributes }).unwrap();
     }
 
-    pub(super) fn to_rtr(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
+    pub(super) fn bring_to_rtr(&mut self, qp: &Qp, dest_qpn: u32, attributes: QpAttributes) {
         let attributes = QpAttributes { dest_qpn, ..attributes };
         self.modify(qp, attribute::STATE | INIT, QpAttributes { state: state::INIT, ..attributes }).unwrap();
         self.modify(qp, attribute::STATE | RTR, QpAttributes { state: state::RTR, ..attributes }).unwrap();
@@ -267,6 +267,18 @@ impl Host {
         self.modify(&qp, attribute::STATE, to(state::RTR)).unwrap();
         self.modify(&qp, attribute::STATE | attribute::SQ_PSN, to(state::RTS)).unwrap();
         qp
+    }
+
+    /// To the next state on the way to RTS, as far as it goes.
+    pub(super) fn forward(&mut self, qp: &Qp, attributes: QpAttributes) {
+        let datagram = attribute::PKEY_INDEX | attribute::PORT | attribute::QKEY;
+        for (state, reliable, datagram) in
+            [(state::INIT, INIT, datagram), (state::RTR, RTR, 0), (state::RTS, RTS, attribute::SQ_PSN)]
+        {
+            let to = QpAttributes { state, ..attributes };
+            let _ = self.modify(qp, attribute::STATE | reliable, to);
+            let _ = self.modify(qp, attribute::STATE | datagram, to);
+        }
     }
 
     pub(super) fn modify(&mut self, qp: &Qp, mask: u32, attributes: QpAttributes) -> Result<(), Errno> {
@@ -345,6 +357,14 @@ impl Host {
         srq.counter = srq.counter.wrapping_add(1);
         self.store(srq.doorbell, u32::from(srq.counter));
         index
+    }
+
+    /// As [`Self::srq_receive`], where the list may be anything by now.
+    pub(super) fn try_srq_receive(&mut self, srq: &mut Srq, segment: (u32, u64, u32)) {
+        srq.head %= srq.count;
+        if srq.head != srq.tail {
+            self.srq_receive(srq, segment);
+        }
     }
 
     /// As `mlx5_free_srq_wqe`: behind the tail of the free list.

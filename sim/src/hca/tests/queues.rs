@@ -9,7 +9,7 @@ fn world(cqe_size: u32, entries: u32) -> (Host, Cq, Qp) {
     let mut host = Host::new();
     let cq = host.cq_of(entries, cqe_size);
     let qp = host.qp(&cq, QpOptions::default());
-    host.to_rts(&qp, qp.qpn, attributes());
+    host.bring_to_rts(&qp, qp.qpn, attributes());
     (host, cq, qp)
 }
 
@@ -149,7 +149,7 @@ fn limit_tells_once_when_fewer_are_left_or_at_once() {
     let mut srq = host.srq(7);
     let at_srq = QpOptions { srq: Some(srq.handle), receive: 0, ..QpOptions::default() };
     let mut qp = host.qp(&cq, at_srq);
-    host.to_rts(&qp, qp.qpn, attributes());
+    host.bring_to_rts(&qp, qp.qpn, attributes());
     let place = host.alloc(8);
     for _ in 0..3 {
         host.srq_receive(&mut srq, (host.key, place, 8));
@@ -175,7 +175,7 @@ fn broken_list_fails_the_srq() {
     let mut srq = host.srq(7);
     let at_srq = QpOptions { srq: Some(srq.handle), receive: 0, ..QpOptions::default() };
     let mut qp = host.qp(&cq, at_srq);
-    host.to_rts(&qp, qp.qpn, attributes());
+    host.bring_to_rts(&qp, qp.qpn, attributes());
     let place = host.alloc(8);
     for _ in 0..2 {
         host.srq_receive(&mut srq, (host.key, place, 8));

@@ -182,8 +182,8 @@ fn first_packet_in_rtr_establishes_communication_once() {
     let mut cq = host.cq(16);
     let options = super::host::QpOptions::default();
     let (mut a, mut b) = (host.qp(&cq, options), host.qp(&cq, options));
-    host.to_rts(&a, b.qpn, attributes());
-    host.to_rtr(&b, a.qpn, attributes());
+    host.bring_to_rts(&a, b.qpn, attributes());
+    host.bring_to_rtr(&b, a.qpn, attributes());
     for _ in 0..2 {
         host.receive_into(&mut b, 8);
         host.post(&mut a, &Wqe::new(wqe_opcode::SEND).inline(b"x"));

@@ -184,8 +184,8 @@ fn more_reads_than_the_responder_takes_are_an_invalid_request() {
     let mut cq = host.cq(16);
     let options = QpOptions::default();
     let (mut a, b) = (host.qp(&cq, options), host.qp(&cq, options));
-    host.to_rts(&a, b.qpn, QpAttributes { max_rd_atomic: 4, ..attributes() });
-    host.to_rts(&b, a.qpn, QpAttributes { max_dest_rd_atomic: 1, ..attributes() });
+    host.bring_to_rts(&a, b.qpn, QpAttributes { max_rd_atomic: 4, ..attributes() });
+    host.bring_to_rts(&b, a.qpn, QpAttributes { max_dest_rd_atomic: 1, ..attributes() });
     let (key, place) = (host.key, host.alloc(64));
     for _ in 0..2 {
         host.post(&mut a, &Wqe::new(wqe_opcode::RDMA_READ).remote(key, place).data(key, place, 8));

@@ -150,11 +150,11 @@ fn peer_that_is_ready_late_gets_the_message() {
     let mut cq = host.cq(16);
     let options = QpOptions::default();
     let (mut a, mut b) = (host.qp(&cq, options), host.qp(&cq, options));
-    host.to_rts(&a, b.qpn, attributes());
+    host.bring_to_rts(&a, b.qpn, attributes());
     host.post(&mut a, &Wqe::new(wqe_opcode::SEND).inline(b"x"));
     settle(&mut host);
     host.receive_into(&mut b, 8);
-    host.to_rts(&b, a.qpn, attributes());
+    host.bring_to_rts(&b, a.qpn, attributes());
     host.run();
     assert_eq!(opcodes(&host.poll_all(&mut cq)), [cqe_opcode::RECEIVED_SEND, cqe_opcode::REQUESTER]);
 }
@@ -175,8 +175,8 @@ fn psns_that_do_not_agree_end_in_exhausted_retries() {
     let mut cq = host.cq(16);
     let options = QpOptions::default();
     let (mut a, b) = (host.qp(&cq, options), host.qp(&cq, options));
-    host.to_rts(&a, b.qpn, QpAttributes { sq_psn: 1000, ..attributes() });
-    host.to_rts(&b, a.qpn, QpAttributes { rq_psn: 5, ..attributes() });
+    host.bring_to_rts(&a, b.qpn, QpAttributes { sq_psn: 1000, ..attributes() });
+    host.bring_to_rts(&b, a.qpn, QpAttributes { rq_psn: 5, ..attributes() });
     host.post(&mut a, &Wqe::new(wqe_opcode::SEND).inline(b"x"));
     host.run();
     assert_eq!(syndrome(&host.poll(&mut cq).unwrap()), Syndrome::TransportRetry as u8);

@@ -232,7 +232,7 @@ fn command_qp_needs_a_tm_srq() {
     let options =
         super::host::QpOptions { srq: Some(srq.handle), receive: 0, ..super::host::QpOptions::default() };
     let mut qp = host.qp(&cq, options);
-    host.to_rts(&qp, qp.qpn, attributes());
+    host.bring_to_rts(&qp, qp.qpn, attributes());
     host.post(&mut qp, &Wqe::new(crate::hca::layout::wqe_opcode::TAG_MATCHING).raw(&[0; 32]));
     host.run();
     assert_eq!(syndrome(&host.poll(&mut cq).unwrap()), Syndrome::LocalQpOperation as u8);

@@ -50,7 +50,7 @@ impl Tags {
         let command = host.qp(&cq, at_srq);
         let command_attributes =
             QpAttributes { max_rd_atomic: 0, max_dest_rd_atomic: 0, access: 0, ..attributes() };
-        host.to_rts(&command, command.qpn, command_attributes);
+        host.bring_to_rts(&command, command.qpn, command_attributes);
         let receiver = host.qp(&cq, QpOptions { send: 0, ..at_srq });
         let sender = host.qp(&sender_cq, QpOptions { send: 256, ..QpOptions::default() });
         host.connect(&receiver, &sender, attributes());
@@ -120,6 +120,11 @@ impl Tags {
 
     pub(super) fn sync(&mut self, count: u16) {
         self.command(0, 0, Count(Some(count)), &[]);
+    }
+
+    /// Whether there is an entry to add, and one to name as the next.
+    pub(super) fn has_free(&self) -> bool {
+        self.free.len() > 1
     }
 
     /// The entry is free again.

@@ -31,7 +31,7 @@ fn unsignalled_operations_complete_nothing() {
     let wqe = Wqe::new(wqe_opcode::TAG_MATCHING).raw(&body).raw(&[0; 24]).unsignalled();
     let mut command =
         tags.host.qp(&tags.cq, QpOptions { srq: Some(tags.srq.handle), receive: 0, ..QpOptions::default() });
-    tags.host.to_rts(&command, command.qpn, super::host::attributes());
+    tags.host.bring_to_rts(&command, command.qpn, super::host::attributes());
     tags.host.post(&mut command, &wqe);
     assert_eq!(tags.outcome(), []);
 }
@@ -135,7 +135,7 @@ fn append_that_no_driver_sends_fails_the_srq() {
     let wqe = Wqe::new(wqe_opcode::TAG_MATCHING).raw(&body).raw(&[0; 24]).data(0x100, 0, 0);
     let options = QpOptions { srq: Some(tags.srq.handle), receive: 0, ..QpOptions::default() };
     let mut command = tags.host.qp(&tags.cq, options);
-    tags.host.to_rts(&command, command.qpn, super::host::attributes());
+    tags.host.bring_to_rts(&command, command.qpn, super::host::attributes());
     tags.host.post(&mut command, &wqe);
     tags.run();
     let cqe = tags.poll()[0];

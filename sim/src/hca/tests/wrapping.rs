@@ -49,7 +49,7 @@ fn srq_counter_wraps_at_16_bits() {
     let mut srq = host.srq(3);
     let options = QpOptions { srq: Some(srq.handle), receive: 0, ..QpOptions::default() };
     let mut qp = host.qp(&cq, options);
-    host.to_rts(&qp, qp.qpn, attributes());
+    host.bring_to_rts(&qp, qp.qpn, attributes());
     let place = host.alloc(8);
     for _ in 0..70_000 {
         let index = host.srq_receive(&mut srq, (host.key, place, 8));
