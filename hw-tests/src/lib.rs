@@ -2,7 +2,9 @@
 //!
 //! A [`script`] says what is done to a TM-SRQ and what must come of it; [`scripts`] holds one for every row of
 //! TM-CONTRACT 3 and 5 to 13. [`runner`] runs one through a [`port`]: on the executable description
-//! ([`soft_port`]) or on a verbs device. What both saw can be compared ([`record`]).
+//! ([`soft_port`]) or on a verbs device (`verbs_port`). What both saw can be compared ([`record`]).
+
+#![deny(unsafe_code)]
 
 pub mod port;
 pub mod record;
@@ -10,3 +12,7 @@ pub mod runner;
 pub mod script;
 pub mod scripts;
 pub mod soft_port;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod verbs;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod verbs_port;
