@@ -6,12 +6,16 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod data_path;
 pub mod port;
+pub mod probes;
 pub mod record;
 pub mod runner;
 pub mod script;
 pub mod scripts;
 pub mod soft_port;
+pub mod suite;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod verbs;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

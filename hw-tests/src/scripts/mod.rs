@@ -35,3 +35,10 @@ pub fn all() -> Vec<Script> {
     scripts.extend(teardown::scripts());
     scripts
 }
+
+/// Not among them: posts an operation inside a poll while no slot is free, on which libmlx5 hangs (6.2). It ends only
+/// on the description; with `MLX5_SINGLE_THREADED=1` the driver aborts instead.
+#[must_use]
+pub fn deadlock() -> Script {
+    slots::full_inside_a_poll()
+}

@@ -83,6 +83,23 @@ fn a_match_frees_nothing() -> Script {
     Script::new("slots.do_not_return_with_a_match", "6.1", steps).on(with_slots(1))
 }
 
+/// What must never be done: the driver waits for a lock that its caller holds. It never answers, or aborts where it
+/// was told that there is one thread.
+pub(super) fn full_inside_a_poll() -> Script {
+    let message = Message::eager(9, 8);
+    let steps = vec![
+        post([Operation::sync(0).unsignalled()]),
+        Step::Settle,
+        Step::Send(message.clone()),
+        Step::Settle,
+        Step::InsidePoll(
+            vec![Expected::unexpected(&message)],
+            vec![refused([Operation::sync(0)], ENOMEM, 0)],
+        ),
+    ];
+    Script::new("slots.none_left_inside_a_poll_hangs", "6.2", steps).on(with_slots(1))
+}
+
 /// With slots to spare, both calls are allowed inside a poll.
 fn inside_a_poll() -> Script {
     let message = Message::eager(9, 8);

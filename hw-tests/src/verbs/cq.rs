@@ -108,6 +108,18 @@ impl Channel {
     }
 }
 
+impl Channel {
+    /// Whether an event waits, or comes within so many milliseconds.
+    #[must_use]
+    pub fn is_readable(&self, milliseconds: i32) -> bool {
+        // SAFETY: the channel is open.
+        let fd = unsafe { (*self.raw).fd };
+        let mut look = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one structure.
+        unsafe { libc::poll(&raw mut look, 1, milliseconds) > 0 }
+    }
+}
+
 impl Drop for Channel {
     fn drop(&mut self) {
         // SAFETY: created here; every queue on it holds it.

@@ -4,7 +4,7 @@ use std::ptr;
 use std::rc::Rc;
 
 use tagmatch::device::verbs::sys::types::{
-    ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_send_wr_atomic,
+    ibv_cq, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_send_wr_atomic,
     ibv_send_wr_rdma, ibv_send_wr_wr,
 };
 use tagmatch::device::verbs::sys::{
@@ -17,7 +17,7 @@ use tagmatch::device::verbs::sys::{
     IBV_WR_SEND_WITH_IMM,
 };
 
-use super::cq::{Cq, result};
+use super::cq::{Cq, CqEx, result};
 use super::device::Pd;
 use super::memory::Part;
 use super::srq::Srq;
@@ -68,6 +68,7 @@ pub struct Qp {
     pd: Rc<Pd>,
     form: QpForm,
     raw: *mut ibv_qp,
+    _extended: Option<Rc<CqEx>>,
 }
 
 /// A work request of a send queue.
@@ -118,10 +119,28 @@ impl Qp {
     /// # Errors
     /// The call that failed, and errno.
     pub fn new(pd: &Rc<Pd>, form: QpForm) -> Result<Self, (&'static str, i32)> {
+        let recv_cq = form.recv_cq.raw;
+        Self::with(pd, form, recv_cq, None)
+    }
+
+    /// The same, but receives complete on an extended queue.
+    ///
+    /// # Errors
+    /// The call that failed, and errno.
+    pub fn on_extended(pd: &Rc<Pd>, form: QpForm, cq: &Rc<CqEx>) -> Result<Self, (&'static str, i32)> {
+        Self::with(pd, form, cq.raw.cast(), Some(Rc::clone(cq)))
+    }
+
+    fn with(
+        pd: &Rc<Pd>,
+        form: QpForm,
+        recv_cq: *mut ibv_cq,
+        extended: Option<Rc<CqEx>>,
+    ) -> Result<Self, (&'static str, i32)> {
         let mut attributes = ibv_qp_init_attr {
             qp_context: ptr::null_mut(),
             send_cq: form.send_cq.raw,
-            recv_cq: form.recv_cq.raw,
+            recv_cq,
             srq: form.srq.as_ref().map_or(ptr::null_mut(), |srq| srq.raw),
             cap: ibv_qp_cap {
                 max_send_wr: form.sends,
@@ -138,7 +157,7 @@ impl Qp {
         if raw.is_null() {
             return Err(("ibv_create_qp", super::errno()));
         }
-        let qp = Self { pd: Rc::clone(pd), form, raw };
+        let qp = Self { pd: Rc::clone(pd), form, raw, _extended: extended };
         let access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
         let attributes = ibv_qp_attr {
             qp_state: IBV_QPS_INIT,
