@@ -5,6 +5,8 @@
 pub mod checker;
 pub mod explore;
 pub mod free;
+pub mod hca;
+pub mod hca_abi;
 pub mod schedules;
 pub mod scopes;
 pub mod world;

@@ -4,6 +4,8 @@
 
 mod bench;
 mod build;
+#[cfg(target_os = "linux")]
+mod hca;
 mod info;
 mod input;
 mod measure;
@@ -14,6 +16,7 @@ mod table;
 mod trace;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tagmatch::traces::layout::Layout;
@@ -38,6 +41,10 @@ enum Command {
     /// Look at trace files.
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Run a program that uses verbs on a simulated ConnectX: no card, no kernel support, no privileges.
+    #[cfg(target_os = "linux")]
+    #[command(after_help = HCA_EXIT_CODES)]
+    Hca(HcaArguments),
 }
 
 #[derive(Debug, Args)]
@@ -85,6 +92,23 @@ struct InfoArguments {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct HcaArguments {
+    /// How many entries the device's matching list has, rounded up to one less than a power of two; 0: a device that
+    /// cannot match.
+    #[arg(long, value_name = "N", default_value_t = 1023, value_parser = clap::value_parser!(u32).range(0..=32_767))]
+    tags: u32,
+    /// The port is Ethernet (RoCE).
+    #[arg(long)]
+    roce: bool,
+    /// Take the other reading of a doubtful point of the device, for instance A1=only-at-append; may be repeated.
+    #[arg(long = "switch", value_name = "POINT=READING")]
+    switches: Vec<String>,
+    /// The program and its arguments.
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
     /// Check that files are well-formed traces whose expected results are those of the naive matcher.
@@ -129,6 +153,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Trace(TraceCommand::Check { files }) => trace::check(&files),
+        #[cfg(target_os = "linux")]
+        Command::Hca(arguments) => return ExitCode::from(hca::run(&arguments)),
     };
     ExitCode::from(end.code())
 }
@@ -156,3 +182,7 @@ impl End {
 
 const EXIT_CODES: &str = "Exit codes: 0 all as expected; 1 a result was not as expected; \
     2 the input or the arguments cannot be used.";
+
+#[cfg(target_os = "linux")]
+const HCA_EXIT_CODES: &str = "Exit codes: the program's; 128 and more: it was ended by a signal; 125: there is no device; \
+    126: the program cannot be run; 127: there is no such program.";

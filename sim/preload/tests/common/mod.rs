@@ -1,0 +1,147 @@
+//! Programs of others on one simulated fabric: a run directory, the library under them, a time limit over each.
+
+#![allow(clippy::panic, reason = "helpers of tests are outside test functions")]
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// One fabric, gone when dropped.
+pub(crate) struct Fabric {
+    run: PathBuf,
+    options: String,
+}
+
+impl Fabric {
+    /// A fabric with the device's defaults.
+    pub(crate) fn new(name: &str) -> Self {
+        Self::with_options(name, "")
+    }
+
+    /// A fabric with options.
+    pub(crate) fn with_options(name: &str, options: &str) -> Self {
+        // In the temporary directory, since paths of sockets are short.
+        let run = std::env::temp_dir().join(format!("tagmatch-hca-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&run);
+        fs::create_dir_all(&run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
+        Self { run, options: options.into() }
+    }
+
+    /// A program on this fabric, ended after a minute.
+    pub(crate) fn program(&self, command: &[&str]) -> Command {
+        let (program, _) = command.split_first().unwrap_or_else(|| panic!("no program"));
+        assert!(is_there(program), "{program} is not installed: {PACKAGES}");
+        let mut timed = Command::new("timeout");
+        timed.args(["--kill-after=5", SECONDS]).args(command);
+        timed.env("LD_PRELOAD", library()).env("SYSFS_PATH", self.run.join("sys"));
+        timed.env("TAGMATCH_HCA_RUN", &self.run).env("TAGMATCH_HCA_OPTIONS", &self.options);
+        timed.stdin(Stdio::null());
+        timed
+    }
+
+    /// Run a program alone: what it wrote, if it ended well.
+    pub(crate) fn run(&self, command: &[&str]) -> String {
+        let output = self.program(command).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        well(command, &output)
+    }
+
+    /// Run a server and a client that meet on a TCP port, given in the place of `PORT`: what both wrote.
+    pub(crate) fn pair(&self, server: &[&str], client: &[&str]) -> (String, String) {
+        let port = free_port().to_string();
+        let with_port = |command: &[&str]| -> Vec<String> {
+            command.iter().map(|part| if *part == "PORT" { port.clone() } else { (*part).into() }).collect()
+        };
+        let (server, client) = (with_port(server), with_port(client));
+        let (server, client): (Vec<&str>, Vec<&str>) =
+            (server.iter().map(String::as_str).collect(), client.iter().map(String::as_str).collect());
+        let mut waiting = self
+            .program(&server)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{server:?}: {error}"));
+        wait_for_port(port.parse().unwrap_or(0), &mut waiting);
+        let output = self.program(&client).output().unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        let ended = waiting.wait_with_output().unwrap_or_else(|error| panic!("{server:?}: {error}"));
+        let both = format!("client: {}\nserver: {}", text(&output), text(&ended));
+        assert!(output.status.success() && ended.status.success(), "{client:?}\n{both}");
+        (well(&server, &ended), well(&client, &output))
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.run);
+    }
+}
+
+/// The library beside this test.
+pub(crate) fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap_or_else(|error| panic!("{error}"));
+    let library = test.with_file_name("libtagmatch_hca.so");
+    assert!(library.exists(), "{} was not built", library.display());
+    library
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("{error}"));
+    listener.local_addr().unwrap_or_else(|error| panic!("{error}")).port()
+}
+
+/// Until somebody listens there, without connecting: these servers take the first connection for their client.
+fn wait_for_port(port: u16, server: &mut Child) {
+    let begin = Instant::now();
+    let entry = format!(":{port:04X} ");
+    loop {
+        let tables =
+            ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
+        let is_listening = |line: &str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            fields.get(1).is_some_and(|local| format!("{local} ").ends_with(&entry))
+                && fields.get(3) == Some(&"0A")
+        };
+        if tables.iter().flat_map(|table| table.lines()).any(is_listening) {
+            return;
+        }
+        let has_ended = server.try_wait().is_ok_and(|status| status.is_some());
+        if has_ended || begin.elapsed() > Duration::from_secs(60) {
+            let _ = server.kill();
+            let mut said = String::new();
+            if let Some(output) = &mut server.stdout {
+                let _ = std::io::Read::read_to_string(output, &mut said);
+            }
+            if let Some(output) = &mut server.stderr {
+                let _ = std::io::Read::read_to_string(output, &mut said);
+            }
+            panic!("the server does not listen on {port}: {said}");
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn well(command: &[&str], output: &Output) -> String {
+    assert!(output.status.success(), "{command:?}: {}", text(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn text(output: &Output) -> String {
+    format!(
+        "{}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+const PACKAGES: &str =
+    "apt-get install ibverbs-utils ibverbs-providers perftest ucx-utils (or what they are called elsewhere)";
+/// Time limit of one program. `timeout` answers 124 then.
+const SECONDS: &str = "60";

@@ -1,0 +1,158 @@
+//! `tagmatch hca -- PROGRAM`: run any program that uses verbs on a simulated ConnectX.
+//!
+//! The simulated card is `libtagmatch_hca.so` (package tagmatch-hca), preloaded under the program and whatever it
+//! starts; this command finds it, makes the run directory in which those processes meet, and passes on how the
+//! program ended. How it works: docs/simulated-hca.md.
+
+use crate::HcaArguments;
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+/// Run the program: the exit code.
+pub(crate) fn run(arguments: &HcaArguments) -> u8 {
+    run_program(arguments).unwrap_or_else(|failure| {
+        eprintln!("tagmatch hca: {}", failure.what);
+        failure.code
+    })
+}
+
+/// Why the program was not run.
+struct Failure {
+    code: u8,
+    what: String,
+}
+
+fn run_program(arguments: &HcaArguments) -> Result<u8, Failure> {
+    let library = library().map_err(|what| Failure { code: CODE_NO_DEVICE, what })?;
+    let run = RunDirectory::new().map_err(|error| Failure {
+        code: CODE_NO_DEVICE,
+        what: format!("there can be no run directory in {}: {error}", env::temp_dir().display()),
+    })?;
+    let [program, rest @ ..] = arguments.program.as_slice() else {
+        return Err(Failure { code: CODE_NO_DEVICE, what: "there is no program to run".into() });
+    };
+    let status = Command::new(program)
+        .args(rest)
+        .env("LD_PRELOAD", preload(&library))
+        .env("SYSFS_PATH", run.path.join("sys"))
+        .env("TAGMATCH_HCA_RUN", &run.path)
+        .env("TAGMATCH_HCA_OPTIONS", options(arguments))
+        .status();
+    match status {
+        Ok(status) => Ok(code(status)),
+        Err(error) => {
+            let is_missing = error.kind() == io::ErrorKind::NotFound;
+            let code = if is_missing { CODE_NOT_FOUND } else { CODE_NOT_RUN };
+            Err(Failure { code, what: format!("{} cannot be run: {error}", program.display()) })
+        }
+    }
+}
+
+/// The device's options as the library reads them.
+fn options(arguments: &HcaArguments) -> String {
+    let mut options = vec![format!("tags={}", arguments.tags)];
+    if arguments.roce {
+        options.push("link=ethernet".into());
+    }
+    options.extend(arguments.switches.iter().cloned());
+    options.join(",")
+}
+
+/// Ours before what is preloaded already.
+fn preload(library: &Path) -> OsString {
+    let mut list = library.as_os_str().to_os_string();
+    if let Some(before) = env::var_os("LD_PRELOAD").filter(|before| !before.is_empty()) {
+        list.push(":");
+        list.push(before);
+    }
+    list
+}
+
+/// Where the library is: named, beside this program, or where a package puts it.
+fn library() -> Result<PathBuf, String> {
+    if let Some(named) = env::var_os(VARIABLE) {
+        let named = PathBuf::from(named);
+        let found = fs::canonicalize(&named);
+        return found.map_err(|error| format!("{VARIABLE} names {}: {error}", named.display()));
+    }
+    let program = env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [folder.join(LIBRARY), folder.join("../lib/tagmatch").join(LIBRARY)];
+    places.iter().find_map(|place| fs::canonicalize(place).ok()).ok_or_else(|| {
+        format!(
+            "there is no {LIBRARY} in {} or ../lib/tagmatch. In the sources, `cargo build -p tagmatch-hca` \
+             (with --release for a release build) makes it; or set {VARIABLE} to its place.",
+            folder.display()
+        )
+    })
+}
+
+/// How the program ended, as a shell says it.
+fn code(status: ExitStatus) -> u8 {
+    let by_signal = status.signal().map(|signal| 128 + signal);
+    let code = status.code().or(by_signal);
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// A directory of this run's own, removed at its end.
+struct RunDirectory {
+    path: PathBuf,
+    /// Locked as long as the run lasts.
+    _alive: File,
+}
+
+impl RunDirectory {
+    fn new() -> io::Result<Self> {
+        let parent = env::temp_dir();
+        remove_stale(&parent);
+        for number in 0..u32::MAX {
+            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {
+                    let alive = File::create(path.join(ALIVE))?;
+                    alive.lock()?;
+                    return Ok(Self { path, _alive: alive });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        // Nobody is left who could be told of a failure; the next run tries again.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Remove the directories of runs that were killed: those whose lock is free.
+fn remove_stale(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok) {
+        let is_run = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let alive = if is_run { File::open(entry.path().join(ALIVE)).ok() } else { None };
+        if alive.is_some_and(|alive| alive.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+const LIBRARY: &str = "libtagmatch_hca.so";
+const VARIABLE: &str = "TAGMATCH_HCA_LIB";
+const PREFIX: &str = "tagmatch-hca-run-";
+const ALIVE: &str = "alive";
+/// As `env` and `timeout` have it: they themselves failed, the program cannot be run, there is none.
+const CODE_NO_DEVICE: u8 = 125;
+const CODE_NOT_RUN: u8 = 126;
+const CODE_NOT_FOUND: u8 = 127;
