@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::script::{Completion, Created, status};
+use crate::script::{Completion, Created, opcode, status};
 
 /// One thing seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +44,10 @@ impl Record {
                 completion.status,
                 status::SUCCESS | status::TM_ERROR | status::TM_RENDEZVOUS_INCOMPLETE
             );
-            if !is_told {
+            // MSG_COMPLETION_CANCELED has no opcode of its own, and nothing says what its length is.
+            let is_cancelled =
+                completion.status == status::TM_RENDEZVOUS_INCOMPLETE && completion.opcode != opcode::TM_RECV;
+            if !is_told || is_cancelled {
                 completion.opcode = 0;
                 completion.byte_len = 0;
             }

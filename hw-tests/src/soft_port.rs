@@ -5,6 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use tagmatch::device::soft::completion::{Completion as SoftCompletion, Opcode};
+use tagmatch::device::soft::driver::receive_slots;
 use tagmatch::device::soft::request::{AddRequest, Limits, PostError, Refusal, Request, RequestOperation};
 use tagmatch::device::soft::{Arena, Kind, Observation, SoftConfig, SoftDevice, SoftMessage, Step, Switches};
 use tagmatch::ids::{PeerId, Tag};
@@ -154,7 +155,8 @@ impl TmPort for SoftPort {
             }
             Form::BasicSrq => {
                 self.srq = Srq::Basic;
-                return Ok(Ok(Created { receives: 0 }));
+                let receives = receive_slots(creation.receives.of(limits.receives));
+                return Ok(Ok(Created { receives }));
             }
         }
         let (tags, receives) = (creation.tags.of(limits.tags), creation.receives.of(limits.receives));

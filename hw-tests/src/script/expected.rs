@@ -152,13 +152,14 @@ impl Expected {
         Self { opcode: Some(opcode::NO_TAG), ..Self::unexpected(message) }
     }
 
-    /// A match of an entry that an unsignalled DEL had given up: the wr_id is left over.
+    /// A match, all of it here, of an entry that an unsignalled DEL had given up: the wr_id is left over.
     #[must_use]
     pub fn lost_match(stale_wr_id: u64, message: &Message) -> Self {
         Self {
             status: status::GENERAL_ERROR,
             wr_id: Some(stale_wr_id),
             opcode: None,
+            flags: flags::MATCH | flags::DATA_VALID,
             sender: Some(message.sender),
             byte_len: None,
             ..Self::EMPTY

@@ -313,15 +313,20 @@ impl Driver {
             return Err(DriverError::NoEntry { index: cqe.entry });
         };
         if entry.owed == 0 {
-            // An unsignalled DEL that did not succeed: the wr_id is that of the completion before.
-            return Ok(self.completion(cqe, Opcode::TagReceive, status::GENERAL_ERROR, Flags::default()));
+            // An unsignalled DEL that did not succeed: the wr_id is that of the completion before. The flags are
+            // read off the CQE, whatever the status (libmlx5 on the simulated HCA).
+            let flags = Flags { matched, data_valid, ..Flags::default() };
+            return Ok(self.completion(cqe, Opcode::TagReceive, status::GENERAL_ERROR, flags));
         }
         self.wr_id = entry.receive_wr_id;
         if data_valid {
             self.settle(cqe.entry, 1)?;
         }
         let flags = Flags { matched, data_valid, ..Flags::default() };
-        Ok(self.completion(cqe, Opcode::TagReceive, status, flags))
+        // libmlx5 has no word of its own for 0xC.
+        let is_canceled = matches!(cqe.operation, CqeOperation::Canceled(_));
+        let opcode = if is_canceled { Opcode::Receive } else { Opcode::TagReceive };
+        Ok(self.completion(cqe, opcode, status, flags))
     }
 
     fn poll_receive(&mut self, cqe: &Cqe) -> Completion {

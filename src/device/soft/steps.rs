@@ -273,6 +273,7 @@ impl<M: Memory> SoftDevice<M> {
             self.complete_consumed(cqe, message);
             self.reads.push(PendingRead {
                 peer,
+                tag: message.tag,
                 app_ctx: message.app_ctx,
                 remote,
                 buffer,

@@ -1,0 +1,80 @@
+//! What the tests on the simulated HCA share: the device, moved on by hand.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tagmatch_hw_tests::script::Advance;
+use tagmatch_hw_tests::verbs::{Choice, Device};
+use tagmatch_hw_tests::verbs_port::{Drive, VerbsTm};
+use tagmatch_sim::hca::{HcaConfig, Step};
+use tagmatch_sim::hca_abi::HcaControl;
+
+/// A simulated device, and the verbs library's view of it.
+pub(crate) fn stepped(config: HcaConfig) -> (Rc<HcaControl>, VerbsTm) {
+    let control =
+        Rc::new(HcaControl::new(config, tagmatch_sim::hca_abi::Drive::Steps).expect("sysfs is written"));
+    let choice = Choice { device: Some(control.name().to_owned()), ..Choice::default() };
+    let device = Device::open(&choice).expect("the simulated device is there");
+    let drive = Box::new(Stepped(Rc::clone(&control)));
+    (control, VerbsTm::new(device, drive, Duration::ZERO))
+}
+
+/// Moves the device on.
+pub(crate) struct Stepped(pub(crate) Rc<HcaControl>);
+
+impl Stepped {
+    fn is_possible(&self, step: Step) -> bool {
+        self.0.steps().contains(&step)
+    }
+
+    /// While one of these is possible.
+    fn exhaust(&self, steps: &[Step]) {
+        while steps.iter().any(|step| self.is_possible(*step) && self.0.step(*step)) {}
+    }
+}
+
+impl Drive for Stepped {
+    fn is_free(&self) -> bool {
+        false
+    }
+
+    fn is_model(&self) -> bool {
+        true
+    }
+
+    fn settle(&mut self) {
+        self.0.run_until_idle();
+    }
+
+    fn advance(&mut self, step: Advance, qps: &[(u32, u32)]) -> bool {
+        match step {
+            // The command QP is the one that is no sender's.
+            Advance::Command => {
+                let command = self.0.steps().into_iter().find(|step| match step {
+                    Step::Send(qpn) => qps.iter().all(|(send, receive)| send != qpn && receive != qpn),
+                    _ => false,
+                });
+                command.is_some_and(|step| self.0.step(step))
+            }
+            Advance::Packet(sender) => {
+                let (send, receive) = qps[usize::from(sender)];
+                let waiting = Step::Deliver { from: send, to: receive };
+                let sent = self.is_possible(waiting) || self.0.step(Step::Send(send));
+                let delivered = sent && self.0.step(waiting);
+                self.exhaust(&[Step::Respond(receive), Step::Deliver { from: receive, to: send }]);
+                delivered
+            }
+            Advance::Read => {
+                let any = qps.iter().find(|(_, receive)| self.is_possible(Step::Send(*receive)));
+                let Some(&(send, receive)) = any else { return false };
+                self.exhaust(&[
+                    Step::Send(receive),
+                    Step::Deliver { from: receive, to: send },
+                    Step::Respond(send),
+                    Step::Deliver { from: send, to: receive },
+                ]);
+                true
+            }
+        }
+    }
+}

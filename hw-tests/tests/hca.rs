@@ -1,0 +1,56 @@
+//! All scripts and data-path checks through the unmodified libibverbs and libmlx5, on the simulated HCA. What the
+//! scripts see there must be what they see on the executable description.
+#![allow(clippy::panic, reason = "helpers of tests are outside test functions")]
+
+mod common;
+
+use tagmatch_hw_tests::runner::{Outcome, Verdict, run};
+use tagmatch_hw_tests::soft_port::SoftTm;
+use tagmatch_hw_tests::{data_path, scripts};
+use tagmatch_sim::hca::HcaConfig;
+
+tagmatch_sim::hca_hooks!();
+
+fn comparable(outcome: Outcome) -> Vec<String> {
+    outcome.records.into_iter().map(|record| record.comparable().to_string()).collect()
+}
+
+/// The first place where two streams differ.
+fn difference(one: &[String], other: &[String]) -> Option<String> {
+    let place = (0..one.len().max(other.len())).find(|place| one.get(*place) != other.get(*place))?;
+    Some(format!("record {place}: the description {:?}, the driver {:?}", one.get(place), other.get(place)))
+}
+
+#[test]
+fn every_script_sees_the_same_on_the_driver_and_on_the_description() {
+    let (_control, mut driver) = common::stepped(HcaConfig::default());
+    let filter = std::env::var("SCRIPT").unwrap_or_default();
+    let mut wrong = Vec::new();
+    let mut number = 0;
+    for script in scripts::all().iter().filter(|script| script.name.contains(&filter)) {
+        number += 1;
+        let soft = run(script, &mut SoftTm::default());
+        let real = run(script, &mut driver);
+        if real.verdict != Verdict::Passed {
+            wrong.push(format!("{}: {:?}", script.name, real.verdict));
+        }
+        if let Some(difference) = difference(&comparable(soft), &comparable(real)) {
+            wrong.push(format!("{}: {difference}", script.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{} complaints about {number} scripts", wrong.join("\n"), wrong.len());
+}
+
+#[test]
+fn every_data_path_check_passes() {
+    let (control, driver) = common::stepped(HcaConfig::default());
+    let mut drive = common::Stepped(control);
+    let mut wrong = Vec::new();
+    for check in data_path::checks() {
+        let verdict = data_path::run(&check, driver.device(), &mut drive);
+        if verdict != Verdict::Passed {
+            wrong.push(format!("{}: {verdict:?}", check.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
