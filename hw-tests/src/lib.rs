@@ -7,6 +7,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod cli;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod data_path;
 pub mod port;
 pub mod probes;

@@ -36,6 +36,10 @@ pub struct Abilities {
     pub stepping: bool,
     /// Whether it is a model that reads the doubtful points of TM-CONTRACT 14 as we do.
     pub is_model: bool,
+    /// The port of the QPs, from 1.
+    pub port: u8,
+    /// Whether that port is RoCE.
+    pub roce: bool,
     /// How long something that must come is waited for. Zero on a device that does everything when told to settle.
     pub patience: Duration,
     /// How long nothing must come until nothing will.
@@ -50,11 +54,12 @@ pub trait TmPort {
     /// Inside: errno.
     fn create(&mut self, creation: &Creation) -> Result<Result<Created, i32>, PortError>;
 
-    /// A sender: its send QP, connected to a receive QP without a send queue on the SRQ.
+    /// A sender: its send QP, connected to a receive QP on the SRQ. That has a send queue only if asked for, and then
+    /// no rendezvous offload (TM-CONTRACT 4).
     ///
     /// # Errors
-    /// Something is broken.
-    fn connect(&mut self, sender: u8) -> Result<(), PortError>;
+    /// Something is broken, or the device is not told of send queues.
+    fn connect(&mut self, sender: u8, with_send_queue: bool) -> Result<(), PortError>;
 
     /// `ibv_post_srq_ops` of one list. The handles of the ADDs that were taken, and what was refused.
     ///
@@ -219,7 +224,7 @@ pub mod sizes {
     /// Tagged buffers.
     pub const TAGGED_BUFFERS: u32 = 40;
     /// Bytes of an unexpected buffer.
-    pub const UNEXPECTED: u32 = 2048;
+    pub const UNEXPECTED: u32 = 32_768;
     /// Unexpected buffers.
     pub const UNEXPECTED_BUFFERS: u32 = 256;
     /// The wr_id of the first of them.

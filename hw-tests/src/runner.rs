@@ -9,7 +9,7 @@ use crate::port::{Abilities, Posting, PostingKind, TmDevice, TmPort, sizes};
 use crate::record::{Record, Seen};
 use crate::script::{
     Bytes, Completion, Count, Creation, Expected, Form, Limit, Message, Operation, OperationKind, Script,
-    Setup, Step, Target, opcode, status,
+    Setup, Step, Target, flags, opcode, status,
 };
 
 /// What came of a script.
@@ -76,10 +76,10 @@ pub fn reason_to_skip(script: &Script, abilities: &Abilities) -> Option<String> 
     }
 }
 
-struct Runner<'a> {
-    port: &'a mut dyn TmPort,
-    abilities: Abilities,
-    records: Vec<Record>,
+pub(crate) struct Runner<'a> {
+    pub(crate) port: &'a mut dyn TmPort,
+    pub(crate) abilities: Abilities,
+    pub(crate) records: Vec<Record>,
     /// By receive: handle and tagged buffer.
     entries: HashMap<u32, (u32, u32)>,
     /// By sender and tag: where the data of its last rendezvous lies.
@@ -94,7 +94,7 @@ struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    fn new(port: &'a mut dyn TmPort, abilities: Abilities) -> Self {
+    pub(crate) fn new(port: &'a mut dyn TmPort, abilities: Abilities) -> Self {
         Self {
             port,
             abilities,
@@ -108,7 +108,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn set_up(&mut self, setup: &Setup) -> Result<(), String> {
+    pub(crate) fn set_up(&mut self, setup: &Setup) -> Result<(), String> {
         let creation = Creation {
             tags: Limit::Exactly(setup.tags),
             operations: setup.operations,
@@ -119,12 +119,12 @@ impl<'a> Runner<'a> {
         self.create(&creation, Ok(None))?;
         self.receives(setup.posted, setup.posted)?;
         for sender in 0..setup.senders {
-            self.port.connect(sender).map_err(|error| format!("sender {sender}: {error}"))?;
+            self.port.connect(sender, false).map_err(|error| format!("sender {sender}: {error}"))?;
         }
         Ok(())
     }
 
-    fn steps(&mut self, steps: &[Step]) -> Result<(), String> {
+    pub(crate) fn steps(&mut self, steps: &[Step]) -> Result<(), String> {
         for (number, step) in steps.iter().enumerate() {
             self.step(step).map_err(|what| format!("step {}: {what}", number + 1))?;
         }
@@ -220,6 +220,45 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Post, whatever the answer: what was refused.
+    pub(crate) fn post_freely(&mut self, operations: &[Operation]) -> Result<Option<(i32, usize)>, String> {
+        let answer = self.post(operations, None, None);
+        match self.records.last() {
+            Some(Record::Posted(_, refused)) => Ok(*refused),
+            _ => answer.map(|()| None),
+        }
+    }
+
+    /// Settle, and take whatever completes.
+    pub(crate) fn drain(&mut self) -> Result<Vec<Completion>, String> {
+        self.port.settle().map_err(text)?;
+        let mut completions = Vec::new();
+        let mut last = Instant::now();
+        loop {
+            if let Some(completion) = self.port.start_poll().map_err(text)? {
+                self.port.end_poll();
+                self.take_freely(&completion);
+                completions.push(completion);
+                last = Instant::now();
+            } else if last.elapsed() >= self.abilities.quiet {
+                return Ok(completions);
+            }
+        }
+    }
+
+    /// Record a completion that nothing is expected of.
+    pub(crate) fn take_freely(&mut self, completion: &Completion) {
+        let number = completion.wr_id.wrapping_sub(sizes::UNEXPECTED_WR_ID);
+        if completion.flags & (flags::MATCH | flags::DATA_VALID) == 0
+            && let Some(place) = self.posted.iter().position(|posted| u64::from(*posted) == number)
+        {
+            self.posted.remove(place);
+            self.free.extend(u32::try_from(number));
+            self.unexpected += u32::from(is_unexpected(completion));
+        }
+        self.records.push(Record::Completed(*completion, Seen::Nothing));
+    }
+
     fn posting(&mut self, operation: &Operation) -> Result<Posting, String> {
         let kind = match operation.kind {
             OperationKind::Add { receive, buffer, length, segments, tag, mask } => {
@@ -251,7 +290,7 @@ impl<'a> Runner<'a> {
         Ok(Posting { wr_id: operation.wr_id, kind, signalled: operation.signalled, count, count_valid })
     }
 
-    fn receives(&mut self, calls: u32, taken: u32) -> Result<(), String> {
+    pub(crate) fn receives(&mut self, calls: u32, taken: u32) -> Result<(), String> {
         let mut succeeded = 0;
         for _ in 0..calls {
             let number = self.free.front().copied().unwrap_or_default();
@@ -269,7 +308,7 @@ impl<'a> Runner<'a> {
         same("receives taken", taken, succeeded)
     }
 
-    fn send(&mut self, message: &Message) -> Result<(), String> {
+    pub(crate) fn send(&mut self, message: &Message) -> Result<(), String> {
         let length = message.source_length();
         let (address, key) = if matches!(message.kind, crate::script::MessageKind::Rendezvous { .. }) {
             let place = self.port.source(message.sender, &message.payload()).map_err(text)?;
@@ -369,10 +408,7 @@ impl<'a> Runner<'a> {
     }
 
     fn check(&mut self, expected: &Expected, completion: &Completion) -> Result<(), String> {
-        let is_unexpected = completion.status == status::SUCCESS
-            && matches!(completion.opcode, opcode::TM_RECV | opcode::RECV)
-            && completion.flags & (crate::script::flags::MATCH | crate::script::flags::DATA_VALID) == 0;
-        self.unexpected += u32::from(is_unexpected);
+        self.unexpected += u32::from(is_unexpected(completion));
         let difference = expected.difference(completion);
         if difference.is_some() {
             self.records.push(Record::Completed(*completion, Seen::Nothing));
@@ -442,7 +478,7 @@ impl<'a> Runner<'a> {
         message.encode(address, key)
     }
 
-    fn sent(&mut self, sender: u8, expected: &[u32]) -> Result<(), String> {
+    pub(crate) fn sent(&mut self, sender: u8, expected: &[u32]) -> Result<(), String> {
         let mut seen = Vec::new();
         let start = Instant::now();
         loop {
@@ -479,6 +515,13 @@ impl<'a> Runner<'a> {
             Err(format!("sender {}: expected the FIN {wanted:02x?}, saw {seen:02x?}", message.sender))
         }
     }
+}
+
+/// Whether it is the completion of a message that the device counted.
+pub(crate) fn is_unexpected(completion: &Completion) -> bool {
+    completion.status == status::SUCCESS
+        && matches!(completion.opcode, opcode::TM_RECV | opcode::RECV)
+        && completion.flags & (flags::MATCH | flags::DATA_VALID) == 0
 }
 
 fn same<T: PartialEq + std::fmt::Display>(what: &str, expected: T, seen: T) -> Result<(), String> {

@@ -37,6 +37,8 @@ impl TmDevice for SoftTm {
             rendezvous: true,
             stepping: !self.eager,
             is_model: true,
+            port: 1,
+            roce: false,
             patience: std::time::Duration::ZERO,
             quiet: std::time::Duration::ZERO,
         }
@@ -110,8 +112,8 @@ impl SoftPort {
             };
             let number = completion.wr_id.wrapping_sub(sizes::UNEXPECTED_WR_ID);
             let buffer = usize::try_from(number).ok().and_then(|at| tm.unexpected.get_mut(at));
-            if let Some(to) = buffer.and_then(|buffer| buffer.get_mut(..raw.len())) {
-                to.copy_from_slice(&raw);
+            if let Some(buffer) = buffer {
+                *buffer = raw;
             }
         }
         Ok(Some(translate(&completion)))
@@ -180,13 +182,15 @@ impl TmPort for SoftPort {
         };
         device.observe();
         let created = device.driver().map_or(0, |driver| driver.receives.slots());
-        let unexpected =
-            vec![vec![sizes::FILL; sizes::UNEXPECTED as usize]; sizes::UNEXPECTED_BUFFERS as usize];
+        let unexpected = vec![Vec::new(); sizes::UNEXPECTED_BUFFERS as usize];
         self.srq = Srq::Tm(Box::new(Tm { device, unexpected, attached: 0 }));
         Ok(Ok(Created { receives: created }))
     }
 
-    fn connect(&mut self, sender: u8) -> Result<(), PortError> {
+    fn connect(&mut self, sender: u8, with_send_queue: bool) -> Result<(), PortError> {
+        if with_send_queue {
+            return Err(PortError("the description is not told of send queues".to_owned()));
+        }
         self.tm()?.attached += 1;
         if usize::from(sender) < self.senders.len() {
             *self.sender(sender)? = Sender::default();
@@ -297,6 +301,7 @@ impl TmPort for SoftPort {
                 device.step(Step::Packet(peer(sender))) || device.step(Step::Accept(peer(sender)))
             }
             Advance::Read => device.step(Step::Read(0)),
+            Advance::Any => device.steps().first().is_some_and(|step| device.step(*step)),
         })
     }
 

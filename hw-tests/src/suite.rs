@@ -18,6 +18,8 @@ pub struct Report {
     pub source: String,
     /// How it ended.
     pub verdict: Verdict,
+    /// What a probe found: a word, and what it means.
+    pub reading: Option<(&'static str, String)>,
     /// What it saw, where that is of use.
     pub seen: Vec<String>,
 }
@@ -53,14 +55,21 @@ impl<W: Write> Summary<W> {
             Verdict::Failed(_) => self.failed += 1,
             Verdict::Skipped(reason) => *self.skipped.entry(reason.clone()).or_default() += 1,
         }
-        let Report { name, source, seen, .. } = report;
+        let Report { name, source, reading, seen, .. } = report;
         if self.json {
-            let line =
-                json!({ "check": name, "source": source, "verdict": word, "what": what, "seen": seen });
+            let (reading, meaning) =
+                reading.as_ref().map_or((None, None), |(word, what)| (Some(word), Some(what)));
+            let line = json!({
+                "check": name, "source": source, "verdict": word, "what": what, "reading": reading,
+                "meaning": meaning, "seen": seen,
+            });
             return writeln!(self.out, "{line}");
         }
         let what = what.map(|what| format!(": {what}")).unwrap_or_default();
         writeln!(self.out, "{word:7} {name} ({source}){what}")?;
+        if let Some((reading, meaning)) = reading {
+            writeln!(self.out, "        {name} = {reading}: {meaning}")?;
+        }
         for line in seen {
             writeln!(self.out, "        {line}")?;
         }
@@ -143,7 +152,7 @@ pub fn run_scripts<E>(
         let seen = outcome.records.iter().skip(last).filter(|_| failed);
         let seen = seen.map(ToString::to_string).collect();
         let source = format!("TM-CONTRACT {}", script.contract);
-        tell(&Report { name: script.name.into_owned(), source, verdict, seen })?;
+        tell(&Report { name: script.name.into_owned(), source, verdict, reading: None, seen })?;
     }
     Ok(())
 }

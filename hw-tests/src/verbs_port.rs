@@ -106,6 +106,8 @@ impl TmDevice for VerbsTm {
             rendezvous: tm.flags & IBV_TM_CAP_RC != 0,
             stepping: !free,
             is_model: self.drive.is_model(),
+            port: self.device.port(),
+            roce: self.device.is_ethernet(),
             patience: if free { PATIENCE } else { Duration::ZERO },
             quiet: if free { self.quiet } else { Duration::ZERO },
         }
@@ -216,7 +218,12 @@ impl VerbsPort<'_> {
         }
     }
 
-    fn make_qps(&self, send_cq: &Rc<Cq>, recv_cq: &Rc<Cq>) -> Result<(Qp, Qp), PortError> {
+    fn make_qps(
+        &self,
+        send_cq: &Rc<Cq>,
+        recv_cq: &Rc<Cq>,
+        with_send_queue: bool,
+    ) -> Result<(Qp, Qp), PortError> {
         let failed = |(call, errno)| PortError::call(call, errno);
         let form = QpForm {
             send_cq: Rc::clone(send_cq),
@@ -227,7 +234,12 @@ impl VerbsPort<'_> {
             segments: 1,
             inline: 0,
         };
-        let on_srq = QpForm { srq: Some(Rc::clone(self.srq()?)), sends: 0, receives: 0, ..form.clone() };
+        let on_srq = QpForm {
+            srq: Some(Rc::clone(self.srq()?)),
+            sends: u32::from(with_send_queue),
+            receives: 0,
+            ..form.clone()
+        };
         let send = Qp::new(&self.pd, form).map_err(failed)?;
         let receive = Qp::new(&self.pd, on_srq).map_err(failed)?;
         receive.connect(&Connection::to(send.number())).map_err(failed)?;
@@ -291,7 +303,7 @@ impl TmPort for VerbsPort<'_> {
         Ok(Ok(created))
     }
 
-    fn connect(&mut self, sender: u8) -> Result<(), PortError> {
+    fn connect(&mut self, sender: u8, with_send_queue: bool) -> Result<(), PortError> {
         if usize::from(sender) != self.senders.len() {
             return Err(PortError(format!("sender {sender} is not the next one")));
         }
@@ -302,7 +314,7 @@ impl TmPort for VerbsPort<'_> {
         let access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
         let length = SOURCE_START + sizes::SOURCE as usize;
         let memory = region(&self.pd, u32::try_from(length).unwrap_or(u32::MAX), access)?;
-        let (send, receive) = self.make_qps(&send_cq, &recv_cq)?;
+        let (send, receive) = self.make_qps(&send_cq, &recv_cq, with_send_queue)?;
         let numbers = (send.number(), receive.number());
         let sender = Sender {
             qps: Some((send, receive)),
@@ -466,7 +478,6 @@ impl TmPort for VerbsPort<'_> {
 fn region(pd: &Rc<Pd>, length: u32, access: u32) -> Result<Rc<Region>, PortError> {
     let region = Region::new(pd, length as usize, access);
     let region = region.map_err(|errno| PortError::call("ibv_reg_mr", errno))?;
-    region.write(0, &vec![sizes::FILL; length as usize]);
     Ok(region)
 }
 
@@ -475,7 +486,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const CQ_ENTRIES: u32 = 2047;
 const SENDS: u32 = 128;
 /// Room for one message to be sent.
-const SEND_LENGTH: usize = 4096;
+const SEND_LENGTH: usize = 32_768;
 const FINS: u32 = 32;
 const FIN_LENGTH: usize = 128;
 const FIN_START: usize = SENDS as usize * SEND_LENGTH;

@@ -241,6 +241,8 @@ pub enum Advance {
     Packet(u8),
     /// Finish the oldest read of a rendezvous, FIN included.
     Read,
+    /// Anything, in the smallest piece there is; no timer.
+    Any,
 }
 
 /// A list of operations that are taken.

@@ -1,5 +1,7 @@
 //! What the tests on the simulated HCA share: the device, moved on by hand.
 
+#![allow(dead_code, reason = "each test binary uses its part")]
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,6 +19,39 @@ pub(crate) fn stepped(config: HcaConfig) -> (Rc<HcaControl>, VerbsTm) {
     let device = Device::open(&choice).expect("the simulated device is there");
     let drive = Box::new(Stepped(Rc::clone(&control)));
     (control, VerbsTm::new(device, drive, Duration::ZERO))
+}
+
+/// A device that has a thread of its own, as a card runs by itself.
+pub(crate) fn threaded(config: HcaConfig) -> (Rc<HcaControl>, VerbsTm) {
+    let control =
+        Rc::new(HcaControl::new(config, tagmatch_sim::hca_abi::Drive::Thread).expect("sysfs is written"));
+    let choice = Choice { device: Some(control.name().to_owned()), ..Choice::default() };
+    let device = Device::open(&choice).expect("the simulated device is there");
+    let drive = Box::new(Threaded(Rc::clone(&control)));
+    (control, VerbsTm::new(device, drive, Duration::from_millis(2)))
+}
+
+/// Waits for the device's thread.
+pub(crate) struct Threaded(pub(crate) Rc<HcaControl>);
+
+impl Drive for Threaded {
+    fn is_free(&self) -> bool {
+        true
+    }
+
+    fn is_model(&self) -> bool {
+        true
+    }
+
+    fn settle(&mut self) {
+        while self.0.steps().iter().any(|step| !matches!(step, Step::Timer(_))) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn advance(&mut self, _step: Advance, _qps: &[(u32, u32)]) -> bool {
+        false
+    }
 }
 
 /// Moves the device on.
@@ -63,6 +98,10 @@ impl Drive for Stepped {
                 let delivered = sent && self.0.step(waiting);
                 self.exhaust(&[Step::Respond(receive), Step::Deliver { from: receive, to: send }]);
                 delivered
+            }
+            Advance::Any => {
+                let mut steps = self.0.steps().into_iter();
+                steps.find(|step| !matches!(step, Step::Timer(_))).is_some_and(|step| self.0.step(step))
             }
             Advance::Read => {
                 let any = qps.iter().find(|(_, receive)| self.is_possible(Step::Send(*receive)));
