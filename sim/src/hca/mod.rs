@@ -43,12 +43,14 @@ mod responder;
 mod srq;
 mod tag_commands;
 mod tag_receive;
+#[cfg(test)]
+mod tests;
 mod tm;
 pub mod verbs;
 mod wqe;
 
 pub use config::{HcaConfig, Limits, LinkLayer};
-pub use device::Hca;
+pub use device::{Counts, Hca};
 pub use drive::{Step, TIMERS_MAX};
 pub use errno::Errno;
 pub use memory::{Arena, HostMemory, NoMemory};
