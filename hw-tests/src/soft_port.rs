@@ -371,7 +371,8 @@ fn message(bytes: &[u8], immediate: Option<u32>, sender: u8) -> SoftMessage {
     let plain = |kind| SoftMessage { payload: Some(bytes.into()), kind, ..SoftMessage::no_tag(length) };
     let tagged = word(4).zip(wide(8));
     let message = match (bytes.first(), tagged) {
-        (Some(0), _) => plain(Kind::NoTag),
+        // Of a FIN, too, the driver's side looks at the first byte alone.
+        (Some(0), _) | (Some(2), None) => plain(Kind::NoTag),
         (Some(2), Some((app_ctx, tag))) => SoftMessage { app_ctx, tag: Tag(tag), ..plain(Kind::Fin) },
         (Some(3), Some((app_ctx, tag))) => {
             let payload = bytes.get(16..).unwrap_or_default();

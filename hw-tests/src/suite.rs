@@ -145,7 +145,7 @@ pub fn run_scripts<E>(
             Verdict::Skipped(reason) if filter.require_tm && wants.tags == 0 => {
                 Verdict::Failed(format!("required, but {reason}"))
             }
-            verdict => verdict,
+            verdict @ (Verdict::Passed | Verdict::Failed(_) | Verdict::Skipped(_)) => verdict,
         };
         let failed = matches!(verdict, Verdict::Failed(_));
         let last = outcome.records.len().saturating_sub(LAST);

@@ -249,10 +249,10 @@ impl VerbsPort<'_> {
 }
 
 impl Sender {
-    fn post_fin_buffer(&self, number: u64) -> Result<(), PortError> {
+    fn post_fin_buffer(&self, number: u32) -> Result<(), PortError> {
         let Some((send, _)) = &self.qps else { return Ok(()) };
         let part = self.memory.part(FIN_START + number as usize * FIN_LENGTH, FIN_LENGTH);
-        send.post_recv(number, &[part]).map_err(|errno| PortError::call("ibv_post_recv", errno))
+        send.post_recv(number.into(), &[part]).map_err(|errno| PortError::call("ibv_post_recv", errno))
     }
 
     fn reap(&mut self) -> Result<(), PortError> {
@@ -328,7 +328,7 @@ impl TmPort for VerbsPort<'_> {
             sources: 0,
         };
         for number in 0..FINS {
-            sender.post_fin_buffer(number.into())?;
+            sender.post_fin_buffer(number)?;
         }
         self.senders.push(sender);
         Ok(())
@@ -403,9 +403,11 @@ impl TmPort for VerbsPort<'_> {
                     completion.status
                 )));
             }
-            let number = usize::try_from(completion.wr_id).unwrap_or_default();
-            received.push(known.memory.read(FIN_START + number * FIN_LENGTH, completion.byte_len as usize));
-            known.post_fin_buffer(completion.wr_id)?;
+            let number = u32::try_from(completion.wr_id).unwrap_or_default();
+            received.push(
+                known.memory.read(FIN_START + number as usize * FIN_LENGTH, completion.byte_len as usize),
+            );
+            known.post_fin_buffer(number)?;
         }
         Ok(received)
     }

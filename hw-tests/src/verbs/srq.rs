@@ -137,7 +137,9 @@ impl Srq {
             // SAFETY: within the list.
             let next = unsafe { first.add(number) };
             // SAFETY: within the list.
-            unsafe { (*first.add(number - 1)).next = next };
+            let this = unsafe { first.add(number - 1) };
+            // SAFETY: within the list.
+            unsafe { (*this).next = next };
         }
         let mut bad = ptr::null_mut();
         // SAFETY: the SRQ exists; the list is linked to its end; one thread; handles come from this SRQ.

@@ -13,9 +13,14 @@ use tagmatch_sim::hca_abi::HcaControl;
 
 /// A simulated device, and the verbs library's view of it.
 pub(crate) fn stepped(config: HcaConfig) -> (Rc<HcaControl>, VerbsTm) {
+    stepped_on_port(config, 1)
+}
+
+/// On another port than the first.
+pub(crate) fn stepped_on_port(config: HcaConfig, port: u8) -> (Rc<HcaControl>, VerbsTm) {
     let control =
         Rc::new(HcaControl::new(config, tagmatch_sim::hca_abi::Drive::Steps).expect("sysfs is written"));
-    let choice = Choice { device: Some(control.name().to_owned()), ..Choice::default() };
+    let choice = Choice { device: Some(control.name().to_owned()), port, ..Choice::default() };
     let device = Device::open(&choice).expect("the simulated device is there");
     let drive = Box::new(Stepped(Rc::clone(&control)));
     (control, VerbsTm::new(device, drive, Duration::ZERO))
