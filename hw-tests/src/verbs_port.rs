@@ -484,7 +484,7 @@ fn region(pd: &Rc<Pd>, length: u32, access: u32) -> Result<Rc<Region>, PortError
 }
 
 /// How long something that must come is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
 const CQ_ENTRIES: u32 = 2047;
 const SENDS: u32 = 128;
 /// Room for one message to be sent.

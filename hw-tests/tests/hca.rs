@@ -50,7 +50,9 @@ fn every_script_passes_on_a_device_that_runs_by_itself() {
         match run(&script, &mut driver).verdict {
             Verdict::Passed => ran += 1,
             Verdict::Skipped(_) if script.needs.stepping => {}
-            verdict => wrong.push(format!("{}: {verdict:?}", script.name)),
+            verdict @ (Verdict::Failed(_) | Verdict::Skipped(_)) => {
+                wrong.push(format!("{}: {verdict:?}", script.name))
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

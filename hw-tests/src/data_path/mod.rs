@@ -217,4 +217,4 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, seen: &T) -> R
     if expected == seen { Ok(()) } else { Err(format!("{what}: expected {expected:?}, saw {seen:?}")) }
 }
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);

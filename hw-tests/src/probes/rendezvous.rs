@@ -158,7 +158,7 @@ fn fin_order(device: &mut dyn TmDevice) -> Result<Answer, String> {
                 (false, false) => {}
             }
             let moved = it.is_stepping() && it.advance(Advance::Any)?;
-            if !moved && start.elapsed().as_secs() > 3 {
+            if !moved && start.elapsed().as_secs() > 10 {
                 return Err("neither came".to_owned());
             }
         }

@@ -92,7 +92,7 @@ impl Drive for Stepped {
             Advance::Command => {
                 let command = self.0.steps().into_iter().find(|step| match step {
                     Step::Send(qpn) => qps.iter().all(|(send, receive)| send != qpn && receive != qpn),
-                    _ => false,
+                    Step::Respond(_) | Step::Deliver { .. } | Step::Timer(_) | Step::Flush(_) => false,
                 });
                 command.is_some_and(|step| self.0.step(step))
             }
