@@ -269,6 +269,18 @@ impl Host {
         qp
     }
 
+    /// To the next state on the way to RTS, as far as it goes.
+    pub(super) fn forward(&mut self, qp: &Qp, attributes: QpAttributes) {
+        let datagram = attribute::PKEY_INDEX | attribute::PORT | attribute::QKEY;
+        for (state, reliable, datagram) in
+            [(state::INIT, INIT, datagram), (state::RTR, RTR, 0), (state::RTS, RTS, attribute::SQ_PSN)]
+        {
+            let to = QpAttributes { state, ..attributes };
+            let _ = self.modify(qp, attribute::STATE | reliable, to);
+            let _ = self.modify(qp, attribute::STATE | datagram, to);
+        }
+    }
+
     pub(super) fn modify(&mut self, qp: &Qp, mask: u32, attributes: QpAttributes) -> Result<(), Errno> {
         self.hca.modify_qp(self.context, qp.handle, mask, &attributes)
     }
@@ -345,6 +357,14 @@ impl Host {
         srq.counter = srq.counter.wrapping_add(1);
         self.store(srq.doorbell, u32::from(srq.counter));
         index
+    }
+
+    /// As [`Self::srq_receive`], where the list may be anything by now.
+    pub(super) fn try_srq_receive(&mut self, srq: &mut Srq, segment: (u32, u64, u32)) {
+        srq.head %= srq.count;
+        if srq.head != srq.tail {
+            self.srq_receive(srq, segment);
+        }
     }
 
     /// As `mlx5_free_srq_wqe`: behind the tail of the free list.

@@ -5,6 +5,7 @@ mod datagrams;
 mod fabric;
 mod host;
 mod queues;
+mod random;
 mod reliable;
 mod reliable_errors;
 mod retries;

@@ -122,6 +122,11 @@ impl Tags {
         self.command(0, 0, Count(Some(count)), &[]);
     }
 
+    /// Whether there is an entry to add, and one to name as the next.
+    pub(super) fn has_free(&self) -> bool {
+        self.free.len() > 1
+    }
+
     /// The entry is free again.
     pub(super) fn give_back(&mut self, index: u16) {
         self.free.push_back(index);
