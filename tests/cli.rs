@@ -228,13 +228,7 @@ fn info_names_build_and_devices() {
     let output = tagmatch(&["info"]);
     assert_eq!(code(&output), Some(0));
     let text = out(&output);
-    for word in [
-        "tagmatch 0.",
-        "commit",
-        "compiler  rustc",
-        "verbs     layouts",
-        "devices:",
-    ] {
+    for word in ["tagmatch 0.", "commit", "compiler  rustc", "verbs     layouts", "devices:"] {
         assert!(text.contains(word), "{word} is missing: {text}");
     }
     let says_why = text.lines().any(|line| line.starts_with("  no verbs device: "));
