@@ -4,7 +4,7 @@ use super::device::Hca;
 use super::layout::Syndrome;
 use super::memory::HostMemory;
 use super::packet::{MASK_24, Operation, Refusal, Response, psn_after, psn_distance};
-use super::qp::{Kind, Qp, Timer, Work};
+use super::qp::{Kind, Origin, Qp, Timer, Work};
 use super::regions::{Piece, Segment};
 use super::requester::mtu_bytes;
 use super::verbs::state;
@@ -18,7 +18,17 @@ impl<M: HostMemory> Hca<M> {
         }
         match response {
             Response::Acknowledge { psn } => acknowledge(qp, psn),
-            Response::NotReady { psn, timer } => handle_not_ready(qp, psn, timer, self.now),
+            Response::NotReady { psn, timer } => {
+                handle_not_ready(qp, psn, timer, self.now);
+                // A FIN that waits for a receive holds no entry.
+                let waiting = find(qp, psn).and_then(|work| match &mut work.origin {
+                    Origin::Fin(fin) => fin.expected.take(),
+                    Origin::Queue { .. } | Origin::Rendezvous(_) => None,
+                });
+                if let Some(expected) = waiting {
+                    self.complete_expected(expected);
+                }
+            }
             Response::OutOfSequence { psn } => {
                 acknowledge(qp, psn_before(psn));
                 retry(qp, psn);

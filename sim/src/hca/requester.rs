@@ -188,11 +188,7 @@ impl<M: HostMemory> Hca<M> {
             payload,
         };
         work.sent += 1;
-        let fin = if let Origin::Fin(fin) = &mut work.origin { fin.expected.take() } else { None };
         self.send(qpn, Body::Request(request));
-        if let Some(expected) = fin {
-            self.complete_expected(expected);
-        }
     }
 
     fn datagram(
@@ -250,7 +246,12 @@ impl<M: HostMemory> Hca<M> {
                 }
             }
             Origin::Rendezvous(rendezvous) => self.finish_rendezvous(qpn, rendezvous),
-            Origin::Fin(_) => {}
+            // A12: the sender first, which has the FIN now that it has acknowledged it.
+            Origin::Fin(fin) => {
+                if let Some(expected) = fin.expected {
+                    self.complete_expected(expected);
+                }
+            }
         }
     }
 
@@ -270,7 +271,10 @@ impl<M: HostMemory> Hca<M> {
             }
             Origin::Rendezvous(rendezvous) => self.fail_rendezvous(qpn, &rendezvous),
             // The FIN did not get through: the receive is complete, the connection is not usable.
-            Origin::Fin(_) => {
+            Origin::Fin(fin) => {
+                if let Some(expected) = fin.expected {
+                    self.complete_expected(expected);
+                }
                 self.fail_qp(qpn);
                 self.tell_qp(qpn, event::QP_FATAL);
             }

@@ -86,6 +86,7 @@ impl<M: Memory> SoftDevice<M> {
         (self.failure.is_some(), self.failure_told).hash(hasher);
     }
 
+    /// Without the tag, of which only a verbs program hears.
     fn canonical_read(&self, read: &PendingRead, names: &Names<'_>, hasher: &mut impl Hasher) {
         (read.peer, read.app_ctx, read.remote, read.buffer, read.immediate, read.broken).hash(hasher);
         match read.target {

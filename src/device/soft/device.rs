@@ -22,7 +22,7 @@ use super::peers::Peers;
 use super::request::{Attributes, Errno, Limits};
 use super::switches::{OtherPort, RoCe, Switches};
 use crate::device::Device;
-use crate::ids::{DeviceId, MessageToken, PeerId, TagHandle, TransferId};
+use crate::ids::{DeviceId, MessageToken, PeerId, Tag, TagHandle, TransferId};
 use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink, Remote};
 
 /// See the module.
@@ -365,6 +365,8 @@ pub(crate) enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PendingRead {
     pub(crate) peer: PeerId,
+    /// Shown by a verbs completion of a read that is lost; an engine is not told.
+    pub(crate) tag: Tag,
     pub(crate) app_ctx: u32,
     pub(crate) remote: Remote,
     pub(crate) buffer: Buffer,

@@ -41,6 +41,8 @@ pub struct Driver {
     /// `ibv_cq_ex.wr_id`: keeps its value where a completion has none.
     wr_id: u64,
     released: VecDeque<Released>,
+    /// Destroying the SRQ has destroyed the command queue, even where it was refused (TM-CONTRACT 13).
+    command_queue_gone: bool,
 }
 
 impl Driver {
@@ -71,6 +73,7 @@ impl Driver {
             unexpected_out: i32::from(count),
             wr_id: 0,
             released: VecDeque::new(),
+            command_queue_gone: false,
         })
     }
 
@@ -138,6 +141,11 @@ impl Driver {
         }
     }
 
+    /// `ibv_destroy_srq` begins with this; from here on every operation is refused.
+    pub const fn destroy_command_queue(&mut self) {
+        self.command_queue_gone = true;
+    }
+
     /// An entry that has become free since the last call.
     pub fn take_released(&mut self) -> Option<Released> {
         self.released.pop_front()
@@ -197,6 +205,9 @@ impl Driver {
     }
 
     fn post(&mut self, request: &mut Request) -> Result<(), Refusal> {
+        if self.command_queue_gone {
+            return Err(Refusal::Errno(Errno::Invalid));
+        }
         if self.slots_used >= self.slots {
             return Err(Refusal::Errno(Errno::NoMemory));
         }
@@ -302,15 +313,20 @@ impl Driver {
             return Err(DriverError::NoEntry { index: cqe.entry });
         };
         if entry.owed == 0 {
-            // An unsignalled DEL that did not succeed: the wr_id is that of the completion before.
-            return Ok(self.completion(cqe, Opcode::TagReceive, status::GENERAL_ERROR, Flags::default()));
+            // An unsignalled DEL that did not succeed: the wr_id is that of the completion before. The flags are
+            // read off the CQE, whatever the status (libmlx5 on the simulated HCA).
+            let flags = Flags { matched, data_valid, ..Flags::default() };
+            return Ok(self.completion(cqe, Opcode::TagReceive, status::GENERAL_ERROR, flags));
         }
         self.wr_id = entry.receive_wr_id;
         if data_valid {
             self.settle(cqe.entry, 1)?;
         }
         let flags = Flags { matched, data_valid, ..Flags::default() };
-        Ok(self.completion(cqe, Opcode::TagReceive, status, flags))
+        // libmlx5 has no word of its own for 0xC.
+        let is_canceled = matches!(cqe.operation, CqeOperation::Canceled(_));
+        let opcode = if is_canceled { Opcode::Receive } else { Opcode::TagReceive };
+        Ok(self.completion(cqe, opcode, status, flags))
     }
 
     fn poll_receive(&mut self, cqe: &Cqe) -> Completion {

@@ -1,7 +1,7 @@
 //! What goes wrong with a soft device: a lost path, a failed device, and their half-received messages
 //! (TM-CONTRACT 13).
 
-use super::completion::{Cqe, CqeOperation, status};
+use super::completion::{Cqe, CqeOperation, TmInfo, status};
 use super::device::{Output, PendingRead, ReadTarget, SoftDevice};
 use super::held::{Fate, Payload, Telling};
 use super::memory::Memory;
@@ -96,7 +96,7 @@ impl<M: Memory> SoftDevice<M> {
         let length = read.remote.length;
         match read.target {
             ReadTarget::Entry(index) => {
-                let operation = CqeOperation::Canceled(super::completion::TmInfo::default());
+                let operation = CqeOperation::Canceled(TmInfo { tag: read.tag.0, app_ctx: read.app_ctx });
                 self.lose_entry(index, length, Cqe { operation, source: read.peer, ..Cqe::EMPTY });
             }
             ReadTarget::Message(token) => self.lose_held(token),

@@ -50,13 +50,14 @@ impl<M: Memory> SoftDevice<M> {
                 }
                 Ok(true)
             }
-            Command::Read { transfer, peer, tag: _, app_ctx, remote, buffer } => {
+            Command::Read { transfer, peer, tag, app_ctx, remote, buffer } => {
                 if self.peers.is_lost(peer) {
                     self.write(super::failure::lost(DataTarget::Transfer(transfer), remote.length));
                 } else {
                     let target = ReadTarget::Transfer(transfer);
                     self.reads.push(PendingRead {
                         peer,
+                        tag,
                         app_ctx,
                         remote,
                         buffer,
@@ -204,9 +205,10 @@ impl<M: Memory> SoftDevice<M> {
         let super::message::Kind::Rendezvous { remote, broken } = held.message.kind else { return };
         held.payload = Payload::Reading;
         held.telling = Telling::Data;
-        let (peer, app_ctx, immediate) = (held.source, held.message.app_ctx, held.message.immediate);
+        let (peer, tag) = (held.source, held.message.tag);
+        let (app_ctx, immediate) = (held.message.app_ctx, held.message.immediate);
         let target = ReadTarget::Message(token);
-        self.reads.push(PendingRead { peer, app_ctx, remote, buffer, immediate, broken, target });
+        self.reads.push(PendingRead { peer, tag, app_ctx, remote, buffer, immediate, broken, target });
     }
 
     /// All packets of a held message have come, or its read is done.

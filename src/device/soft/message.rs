@@ -20,7 +20,7 @@ pub struct SoftMessage {
     pub immediate: Option<u32>,
     /// What it is.
     pub kind: Kind,
-    /// The payload, where bytes matter. Cut to `length`.
+    /// The payload, where bytes matter. Cut to `length`. Of a rendezvous: what stands behind its headers.
     pub payload: Option<Arc<[u8]>>,
 }
 
@@ -80,10 +80,11 @@ impl SoftMessage {
 
     /// Bytes of the message as sent: `byte_len` of one that no entry takes.
     #[must_use]
-    pub const fn wire_length(&self) -> u64 {
+    pub fn wire_length(&self) -> u64 {
         match self.kind {
             Kind::Eager => self.length.saturating_add(TMH_LENGTH),
-            Kind::Rendezvous { .. } | Kind::Fin => TMH_LENGTH + RVH_LENGTH,
+            Kind::Rendezvous { .. } => TMH_LENGTH + RVH_LENGTH + self.metadata().len() as u64,
+            Kind::Fin => TMH_LENGTH + RVH_LENGTH,
             Kind::NoTag | Kind::Malformed => self.length,
         }
     }
@@ -121,8 +122,18 @@ impl SoftMessage {
         bytes.get(..limit).unwrap_or(bytes)
     }
 
-    /// TMH and RVH of a rendezvous request: what lies in the tagged buffer when it is handed back.
-    pub(crate) fn rendezvous_headers(&self, remote: Remote) -> [u8; 32] {
+    fn metadata(&self) -> &[u8] {
+        self.payload.as_deref().unwrap_or_default()
+    }
+
+    /// A rendezvous request as sent: what lies in the tagged buffer when it is handed back.
+    pub(crate) fn rendezvous_request(&self, remote: Remote) -> Vec<u8> {
+        let mut bytes = self.rendezvous_headers(remote).to_vec();
+        bytes.extend_from_slice(self.metadata());
+        bytes
+    }
+
+    fn rendezvous_headers(&self, remote: Remote) -> [u8; 32] {
         let mut bytes = [0; 32];
         let (tmh, rvh) = bytes.split_at_mut(16);
         if let [opcode, _, _, _, app_ctx @ ..] = tmh {

@@ -5,7 +5,8 @@
 //!
 //! * [`list`] - the matching list with its activation and counters (11.2)
 //! * [`driver`] - `ibv_post_srq_ops` and the polling of completions (5, 6, 8, 9, 11.5), spoken to by [`request`]
-//! * [`SoftDevice`] - both, with senders, flows and a completion queue, as a [`Device`](super::Device)
+//! * [`SoftDevice`] - both, with senders, flows and a completion queue, as a [`Device`](super::Device) or, by its
+//!   calls named after those of verbs, as a verbs program sees it
 //!
 //! Points where the contract is doubtful are [`switches`]. In step mode the device does one thing at a time,
 //! and which is the caller's choice: [`SoftDevice::steps`], [`SoftDevice::step`].
@@ -23,6 +24,7 @@ pub mod list;
 mod memory;
 mod message;
 mod peers;
+mod raw;
 mod receive_queue;
 pub mod request;
 mod steps;
@@ -34,6 +36,7 @@ pub use canonical::Names;
 pub use device::{SoftConfig, SoftDevice};
 pub use memory::{Arena, Memory, NoMemory};
 pub use message::{Acceptance, Kind, Observation, SoftMessage};
+pub use raw::RawError;
 pub use receive_queue::ReceiveQueue;
 pub use steps::Step;
 pub use switches::Switches;

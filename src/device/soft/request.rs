@@ -125,6 +125,9 @@ pub enum Errno {
     /// ENOMEM
     #[error("ENOMEM")]
     NoMemory,
+    /// EBUSY
+    #[error("EBUSY")]
+    Busy,
     /// EINVAL
     #[error("EINVAL")]
     Invalid,
@@ -136,6 +139,7 @@ impl Errno {
     pub const fn number(self) -> i32 {
         match self {
             Self::NoMemory => 12,
+            Self::Busy => 16,
             Self::Invalid => 22,
         }
     }

@@ -273,6 +273,7 @@ impl<M: Memory> SoftDevice<M> {
             self.complete_consumed(cqe, message);
             self.reads.push(PendingRead {
                 peer,
+                tag: message.tag,
                 app_ctx: message.app_ctx,
                 remote,
                 buffer,
@@ -282,7 +283,7 @@ impl<M: Memory> SoftDevice<M> {
             });
             return;
         }
-        let headers = message.rendezvous_headers(remote);
+        let headers = message.rendezvous_request(remote);
         let fitting = usize::try_from(buffer.length).unwrap_or(usize::MAX).min(headers.len());
         let headers = headers.get(..fitting).unwrap_or_default();
         self.write_memory(buffer, headers);

@@ -228,6 +228,7 @@ fn a12_fin_goes_out_before_or_after_expected() {
                 break;
             }
             fin_sent |= tags.host.hca.step(Step::Send(receiver));
+            tags.host.hca.step(Step::Deliver { from: receiver, to: sender });
             tags.host.hca.step(Step::Respond(sender));
             tags.host.hca.step(Step::Deliver { from: sender, to: receiver });
             seen.extend(tags.poll());

@@ -401,7 +401,7 @@ fn an_unsignalled_del_too_late_makes_the_match_a_general_error_with_a_stale_wr_i
     assert_eq!(pair.settle()[0].wr_id, 600);
     let completion = pair.poll(&matched);
     assert_eq!((completion.status, completion.wr_id), (status::GENERAL_ERROR, 600));
-    assert_eq!(completion.flags, Flags::default());
+    assert_eq!(completion.flags, Flags { matched: true, data_valid: true, sync_requested: false });
 }
 
 #[test]
@@ -440,7 +440,12 @@ fn completions_show_what_the_table_says() {
         pair.settle();
         let completion = pair.poll(&Cqe { byte_count: 48, ..cqe(operation, 0) });
         let seen = (completion.status, completion.opcode, completion.wr_id, completion.byte_len);
-        assert_eq!(seen, (status, Opcode::TagReceive, 1001, 48), "{operation:?}");
+        let opcode = match operation {
+            // libmlx5 has no word of its own for it.
+            CqeOperation::Canceled(_) => Opcode::Receive,
+            _ => Opcode::TagReceive,
+        };
+        assert_eq!(seen, (status, opcode, 1001, 48), "{operation:?}");
         assert_eq!(completion.flags, Flags { matched, data_valid, sync_requested: false });
         assert_eq!(completion.tm_info, tm_info, "{operation:?}");
     }

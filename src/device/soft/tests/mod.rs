@@ -7,5 +7,6 @@ mod flows;
 mod host_side;
 mod list;
 mod properties;
+mod raw;
 mod support;
 mod switched;
