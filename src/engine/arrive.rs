@@ -23,12 +23,15 @@ enum Search {
 impl Engine {
     #[inline(always)]
     pub(super) fn handle_arrived(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
-        let is_plain = !self.offload.is_active() && self.renamed.is_empty();
-        if !is_plain || device.0 as usize >= self.offload.plain_count() {
+        if device.0 as usize >= self.offload.plain_count() {
             return self.handle_arrived_among_nics(device, arrival);
         }
         let mut answer = Answer::Hold;
-        self.handle_arrived_quickly(device, arrival, &mut answer);
+        if self.matcher.posted_len() > LOOKED_THROUGH {
+            self.handle_arrived_in_software(device, arrival, &mut answer);
+        } else {
+            self.handle_arrived_quickly(device, arrival, &mut answer);
+        }
         answer
     }
 
@@ -42,9 +45,7 @@ impl Engine {
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
         let completions = &mut self.completions;
         let quick = self.matcher.try_take_posted(&envelope, |slot: &Slot| {
-            if slot.multi != NONE {
-                return None;
-            }
+            debug_assert!(slot.multi == NONE, "it would stay");
             completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
             *answer = Answer::Accept { buffer: slot.buffer, transfer: None };
             Some(())
@@ -66,9 +67,13 @@ impl Engine {
     #[inline(never)]
     fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival, answer: &mut Answer) {
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        let held = Held::new(device, arrival);
-        if let Arrived::Matched { value, .. } = self.matcher.arrive(envelope, held) {
-            *answer = self.accept_now(envelope, &held, arrival.in_hand, &value);
+        let arrived = self.matcher.arrive(envelope, Held::new(device, arrival));
+        let Arrived::Matched { value: slot, .. } = arrived else { return };
+        if arrival.in_hand && slot.multi == NONE && self.completions.has_room() {
+            self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+            *answer = Answer::Accept { buffer: slot.buffer, transfer: None };
+        } else {
+            *answer = self.accept_now(envelope, &Held::new(device, arrival), arrival.in_hand, &slot);
         }
     }
 
@@ -138,7 +143,7 @@ impl Engine {
     }
 
     /// The message goes into the receive at once.
-    #[inline]
+    #[inline(never)]
     fn accept_now(&mut self, envelope: Envelope, held: &Held, in_hand: bool, slot: &Slot) -> Answer {
         let buffer = self.piece(slot, held.length);
         let message = held.received(envelope.tag, envelope.source, &buffer);
@@ -377,3 +382,6 @@ impl Engine {
         }
     }
 }
+
+/// A list that is longer is never looked through without an index.
+const LOOKED_THROUGH: usize = 16;

@@ -1,9 +1,9 @@
 //! What the user does: post, cancel, peek, claim, discard.
 
-use crate::ids::{MessageToken, PeerId, ReceiveId, Tag};
+use crate::ids::{DeviceId, MessageToken, PeerId, ReceiveId, Tag};
 use crate::matching::{Envelope, Pattern, Posted, Stay};
 use crate::offload::Clause;
-use crate::seam::{Answer, Buffer, Command};
+use crate::seam::{Answer, Buffer, Command, Placer};
 
 use super::completion::{Completion, End, Received};
 use super::transfer::{Claimed, Held, Multi, Transfer};
@@ -44,6 +44,9 @@ pub enum Posting {
     /// It took this unexpected message; its completion follows when the data is there. A multi-receive buffer that
     /// was used up by several tells of the last one.
     Matched(Received),
+    /// It took this unexpected message, and the payload is in its buffer: that was all, no completion follows. Only
+    /// [`Engine::post_placing`] says it.
+    Placed(Received),
 }
 
 /// What became of a cancel.
@@ -71,7 +74,7 @@ pub struct Peeked {
     /// Remote completion-queue data.
     pub immediate: Option<u32>,
     /// The device that holds it, and its name there.
-    pub held: (crate::ids::DeviceId, MessageToken),
+    pub held: (DeviceId, MessageToken),
 }
 
 /// A message that only its claimer can receive or discard. Good for one use.
@@ -85,49 +88,83 @@ impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
     ///
     /// Budgets stand at the short ways that it takes, in software and beside NICs.
-    #[inline(always)]
+    #[inline]
     pub fn post(&mut self, receive: &Receive) -> Posting {
-        if self.offload.is_active() { self.post_beside_nics(receive) } else { self.post_in_software(receive) }
+        self.post_placing(receive, &mut NoPlacer)
     }
 
-    /// Budget: 65 instructions where both lists are short and no message fits.
-    #[inline(never)]
-    fn post_in_software(&mut self, receive: &Receive) -> Posting {
-        if receive.kind == Kind::Once
-            && let Some(id) = self.matcher.try_post(&receive.pattern, Slot::new(receive))
-        {
-            return Posting::Queued(id);
+    /// The same by an owner who has the devices at hand. A message whose payload was there when it arrived is written
+    /// into the buffer before this returns ([`Posting::Placed`]), which saves a command, an event and a completion.
+    /// Not into multi-receive buffers.
+    #[inline(always)]
+    pub fn post_placing(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        if self.offload.is_active() {
+            self.post_beside_nics(receive, placer)
+        } else {
+            self.post_in_software(receive, placer)
         }
-        self.post_taking(receive)
     }
 
-    /// Budget: 175 instructions where a short list has a message that fits.
+    /// Budget: 55 instructions where no message waits and few receives are posted.
     #[inline(never)]
-    fn post_taking(&mut self, receive: &Receive) -> Posting {
+    fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        if receive.kind == Kind::Once && self.matcher.unexpected_len() == 0 {
+            return Posting::Queued(self.matcher.queue_posted(
+                receive.pattern,
+                Stay::Once,
+                Slot::new(receive),
+            ));
+        }
+        self.post_searching(receive, placer)
+    }
+
+    /// Budget: 85 instructions where a short list has a message that fits, and the placer takes it.
+    #[inline(never)]
+    fn post_searching(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once {
-            let (transfers, offload) = (&mut self.transfers, &mut self.offload);
-            let taken = self.matcher.try_take_unexpected(&receive.pattern, |envelope, held: &Held| {
-                let device = held.device;
-                let commands = offload.room_for(device)?;
-                let Receive { context, buffer, .. } = *receive;
-                let message = held.received(envelope.tag, envelope.source, &buffer);
-                let transfer = Transfer { context, message, buffer, device, multi: None, by_entry: false };
-                let (id, transfer) = transfers.put(transfer)?;
-                let answer = Answer::Accept { buffer, transfer: Some(id) };
-                commands.put(Command::Answer { message: held.token, answer });
-                Some(transfer.message)
+            let buffer = &receive.buffer;
+            let placed = self.matcher.try_take_unexpected(&receive.pattern, |envelope, held: &Held| {
+                let is_placed = held.in_hand && placer.place(held.device, held.token, buffer);
+                is_placed.then(|| Posting::Placed(held.received(envelope.tag, envelope.source, buffer)))
             });
-            if let Some(message) = taken {
-                return Posting::Matched(message);
+            if let Some(placed) = placed {
+                return placed;
             }
         }
-        self.post_any(receive)
+        self.post_anyhow(receive, placer)
+    }
+
+    #[inline(never)]
+    fn post_anyhow(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        if receive.kind != Kind::Once {
+            return self.post_any(receive, placer);
+        }
+        let slot = Slot::new(receive);
+        match self.matcher.post(receive.pattern, Stay::Once, slot) {
+            Posted::Queued(id) => Posting::Queued(id),
+            Posted::Matched { envelope, value, .. } => self.take_held(envelope, &value, &slot, placer),
+        }
+    }
+
+    /// A held message that was found goes into a receive.
+    #[inline(always)]
+    fn take_held(
+        &mut self,
+        envelope: Envelope,
+        held: &Held,
+        slot: &Slot,
+        placer: &mut impl Placer,
+    ) -> Posting {
+        if held.in_hand && placer.place(held.device, held.token, &slot.buffer) {
+            return Posting::Placed(held.received(envelope.tag, envelope.source, &slot.buffer));
+        }
+        Posting::Matched(self.accept_held(envelope, held, slot))
     }
 
     /// Budget: 220 instructions if the only device is idle, the receive goes straight down, its buffer lies behind
     /// those that are there, and both lists are short.
     #[inline(never)]
-    fn post_beside_nics(&mut self, receive: &Receive) -> Posting {
+    fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once
             && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
             && let Some(id) = self.matcher.try_post(&receive.pattern, Slot { record, ..Slot::new(receive) })
@@ -135,32 +172,30 @@ impl Engine {
             self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
             return Posting::Queued(id);
         }
-        self.post_straight_down(receive)
+        self.post_straight_down(receive, placer)
     }
 
     /// The same with any buffer and lists of any length. Budget: 450 instructions with short lists, 800 at 1,000
     /// receives.
     #[inline(never)]
-    fn post_straight_down(&mut self, receive: &Receive) -> Posting {
+    fn post_straight_down(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         let way = match receive.kind {
             Kind::Once => self.offload.way_down_among(&receive.pattern, &receive.buffer),
             Kind::Multi { .. } => None,
         };
-        let Some(way) = way else { return self.post_any(receive) };
+        let Some(way) = way else { return self.post_any(receive, placer) };
         let slot = Slot { record: way.record, ..Slot::new(receive) };
         match self.matcher.post(receive.pattern, Stay::Once, slot) {
             Posted::Queued(id) => {
                 self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer);
                 Posting::Queued(id)
             }
-            Posted::Matched { envelope, value, .. } => {
-                Posting::Matched(self.accept_held(envelope, &value, &slot))
-            }
+            Posted::Matched { envelope, value, .. } => self.take_held(envelope, &value, &slot, placer),
         }
     }
 
     #[inline(never)]
-    fn post_any(&mut self, receive: &Receive) -> Posting {
+    fn post_any(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if let Kind::Multi { least } = receive.kind {
             return self.post_multi(receive, least);
         }
@@ -172,9 +207,7 @@ impl Engine {
                 }
                 Posting::Queued(id)
             }
-            Posted::Matched { envelope, value, .. } => {
-                Posting::Matched(self.accept_held(envelope, &value, &slot))
-            }
+            Posted::Matched { envelope, value, .. } => self.take_held(envelope, &value, &slot, placer),
         }
     }
 
@@ -308,6 +341,7 @@ impl Engine {
     }
 
     /// A held message goes into a receive: its device is told, and will tell when the data is there.
+    #[inline(never)]
     pub(super) fn accept_held(&mut self, envelope: Envelope, held: &Held, slot: &Slot) -> Received {
         let buffer = self.piece(slot, held.length);
         let message = held.received(envelope.tag, envelope.source, &buffer);
@@ -349,5 +383,15 @@ impl Engine {
             let end = if cancelled { End::Cancelled } else { End::Released };
             self.completions.push(Completion { context, end });
         }
+    }
+}
+
+/// Nobody who could write at once.
+struct NoPlacer;
+
+impl Placer for NoPlacer {
+    #[inline(always)]
+    fn place(&mut self, _: DeviceId, _: MessageToken, _: &Buffer) -> bool {
+        false
     }
 }

@@ -65,6 +65,7 @@ pub(crate) struct Offload {
     active: bool,
     /// [`Self::plain_count`].
     plain: usize,
+    plain_ended: bool,
     pub(crate) statistics: Statistics,
 }
 
@@ -79,6 +80,7 @@ impl Offload {
             seed,
             active: false,
             plain: 0,
+            plain_ended: false,
             statistics: Statistics::default(),
         }
     }
@@ -96,9 +98,14 @@ impl Offload {
             }
         }
         nic.push_buffers_if_due(true);
-        self.active |= capabilities.is_matching();
-        self.plain += usize::from(self.plain == self.nics.len());
         self.nics.push(nic);
+        if capabilities.is_matching() {
+            self.active = true;
+            self.end_plain();
+        }
+        if !self.plain_ended {
+            self.plain = self.nics.len();
+        }
         Some(id)
     }
 
@@ -123,11 +130,16 @@ impl Offload {
         self.nics.len()
     }
 
-    /// How many devices there are, while none has failed; else 0. What a device within says of messages needs no
-    /// further look.
-    #[inline]
+    /// How many devices there are, while none of them matches, none has failed and every source has the number by which
+    /// it came; else 0. What a device within says of messages needs no further look.
+    #[inline(always)]
     pub(crate) fn plain_count(&self) -> usize {
         self.plain
+    }
+
+    /// [`Self::plain_count`] is 0 from now on.
+    pub(crate) fn end_plain(&mut self) {
+        (self.plain, self.plain_ended) = (0, true);
     }
 
     /// Whether there is such a device and it has not failed.
@@ -177,12 +189,6 @@ impl Offload {
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
             nic.push(command);
         }
-    }
-
-    /// The commands of a device, if there is room for one that is not a list operation.
-    #[inline(always)]
-    pub(crate) fn room_for(&mut self, device: DeviceId) -> Option<&mut Outbox<Command>> {
-        self.nics.get_mut(device.0 as usize)?.room()
     }
 
     /// Take back the answer for a message that was not submitted: the device has forgotten the message.

@@ -7,6 +7,7 @@
 //!
 //! Not here: time. Whoever wants to know how long a replay takes measures around [`run`] or [`run_unchecked`].
 
+mod ear;
 mod offload;
 mod software;
 pub mod synthetic;

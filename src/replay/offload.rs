@@ -5,16 +5,15 @@
 //! however late its completions are polled. If not, the device is polled until the engine has decided.
 //! The devices are models: no time measured here says anything about a card.
 
-use std::collections::HashMap;
-
+use super::ear::{Book, Ear, Hand};
 use super::{Fault, Target};
 use crate::device::Device as _;
 use crate::device::soft::{Acceptance, NoMemory, Observation, SoftConfig, SoftDevice, SoftMessage, Step};
 use crate::engine::{CancelOutcome, ClaimId, Config, End, Engine, Kind, Posting, Receive};
-use crate::ids::{DeviceId, MessageToken, PeerId, ReceiveId, TagHandle};
+use crate::ids::{DeviceId, PeerId, ReceiveId};
 use crate::matching::{Envelope, Pattern};
 use crate::offload::Statistics;
-use crate::seam::{Answer, Buffer, Command, Event, EventSink, Remote};
+use crate::seam::{Answer, Buffer, Command, Remote};
 use crate::traces::{Counts, MessageNumber, PeekNumber, ReceiveNumber};
 
 /// When devices do what they can.
@@ -53,17 +52,6 @@ pub struct Offload {
     ended: Vec<Ended>,
     book: Book,
     matches: u64,
-}
-
-/// Names that devices use, in the trace's numbers.
-#[derive(Clone, Debug, Default)]
-struct Book {
-    /// Messages that devices hold.
-    tokens: HashMap<(DeviceId, MessageToken), u32>,
-    /// Entries, by the context of their receive.
-    entries: HashMap<(DeviceId, TagHandle), u32>,
-    /// Messages whose receive is known.
-    decided: HashMap<u32, u32>,
 }
 
 /// How far a receive is.
@@ -215,13 +203,7 @@ impl Offload {
                     return Err(Fault::new(format!("receive {receive} ended with {other:?}")));
                 }
             };
-            let Some(ended) = self.ended.get_mut(receive as usize) else {
-                return Err(Fault::new(format!("receive {receive} was never posted")));
-            };
-            if *ended != Ended::Open {
-                return Err(Fault::new(format!("receive {receive} ended twice: {ended:?}, then {end:?}")));
-            }
-            *ended = end;
+            self.end(receive, end)?;
             if let (Ended::Received(message), Some(&decided)) = (end, self.book.decided.get(&message_of(end)))
                 && decided != receive
             {
@@ -237,6 +219,18 @@ impl Offload {
             Some(fault) => Err(Fault::new(fault)),
             None => Ok(()),
         }
+    }
+
+    /// A receive ends, once.
+    fn end(&mut self, receive: u32, end: Ended) -> Result<(), Fault> {
+        let Some(ended) = self.ended.get_mut(receive as usize) else {
+            return Err(Fault::new(format!("receive {receive} was never posted")));
+        };
+        if *ended != Ended::Open {
+            return Err(Fault::new(format!("receive {receive} ended twice: {ended:?}, then {end:?}")));
+        }
+        *ended = end;
+        Ok(())
     }
 
     /// One thing at random: a device's step, or a poll.
@@ -332,12 +326,15 @@ impl Target for Offload {
         length: u64,
     ) -> Result<Option<MessageNumber>, Fault> {
         let context = u64::from(receive.0);
-        let posting = self.engine.post(&Receive {
-            pattern: *pattern,
-            buffer: buffer_of(receive, length),
-            context,
-            kind: Kind::Once,
-        });
+        let posted =
+            Receive { pattern: *pattern, buffer: buffer_of(receive, length), context, kind: Kind::Once };
+        // Both ways in which a held message comes into its receive, where chance decides anyway.
+        let posting = if self.is_random() && self.below(2) == 0 {
+            self.engine.post(&posted)
+        } else {
+            let mut hand = Hand { devices: &mut self.devices, book: &mut self.book };
+            self.engine.post_placing(&posted, &mut hand)
+        };
         let matched = match posting {
             Posting::Queued(id) => {
                 set(&mut self.ids, receive.0, Some(id));
@@ -345,6 +342,12 @@ impl Target for Offload {
             }
             Posting::Matched(message) => {
                 self.matches += 1;
+                Some(MessageNumber(message.app_ctx))
+            }
+            Posting::Placed(message) => {
+                self.matches += 1;
+                self.book.decided.insert(message.app_ctx, receive.0);
+                self.end(receive.0, Ended::Received(message.app_ctx))?;
                 Some(MessageNumber(message.app_ctx))
             }
         };
@@ -502,30 +505,6 @@ impl Offload {
     }
 }
 
-/// Hears what a device says before the engine does.
-struct Ear<'a> {
-    engine: &'a mut Engine,
-    book: &'a mut Book,
-}
-
-impl EventSink for Ear<'_> {
-    fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
-        let answer = self.engine.handle_event(device, event);
-        if let Event::Arrived(arrival) = event {
-            match answer {
-                Answer::Accept { buffer, .. } => {
-                    self.book.decided.insert(arrival.header.app_ctx, receive_at(&buffer));
-                }
-                Answer::Hold => {
-                    self.book.tokens.insert((device, arrival.message), arrival.header.app_ctx);
-                }
-                Answer::Discard => {}
-            }
-        }
-        answer
-    }
-}
-
 fn device_config(id: DeviceId, tags: u32, settings: Settings) -> SoftConfig {
     let config = if tags == 0 { SoftConfig::generic() } else { SoftConfig::matching(tags) };
     SoftConfig {
@@ -553,7 +532,7 @@ fn buffer_of(receive: ReceiveNumber, length: u64) -> Buffer {
     Buffer::new(u64::from(receive.0) << STRETCH, length)
 }
 
-fn receive_at(buffer: &Buffer) -> u32 {
+pub(super) fn receive_at(buffer: &Buffer) -> u32 {
     number(buffer.address >> STRETCH)
 }
 
