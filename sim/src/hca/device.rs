@@ -93,6 +93,18 @@ impl<M: HostMemory> Hca<M> {
         }
     }
 
+    /// Begin again as another device, with the first numbers. False: somebody has it open, and nothing has changed.
+    pub fn renew(&mut self, config: HcaConfig) -> bool
+    where
+        M: Clone,
+    {
+        let is_free = self.contexts.is_empty();
+        if is_free {
+            *self = Self::new(config, self.memory.clone());
+        }
+        is_free
+    }
+
     /// What it was made as.
     #[must_use]
     pub const fn config(&self) -> &HcaConfig {

@@ -101,14 +101,13 @@ pub struct Places {
     pub shift: u32,
     /// What devices know the memory by; 0 where none needs that.
     pub key: u32,
-    /// The first bounce buffer of the first device. Each device has [`Self::BOUNCES_MAX`] stretches.
+    /// The first bounce buffer of the first device.
     pub bounces: u64,
+    /// Stretches for bounce buffers that each device has.
+    pub bounces_of_device: u64,
 }
 
 impl Places {
-    /// Bounce buffers of a device.
-    pub const BOUNCES_MAX: u32 = 1 << 12;
-
     /// Where this receive's buffer begins.
     #[must_use]
     pub fn address_of(&self, receive: u32) -> u64 {
@@ -130,7 +129,7 @@ impl Places {
     /// This device's bounce buffer of this number.
     #[must_use]
     pub fn bounce(&self, device: DeviceId, number: u32, length: u64) -> Buffer {
-        let place = u64::from(device.0) * u64::from(Self::BOUNCES_MAX) + u64::from(number);
+        let place = u64::from(device.0) * self.bounces_of_device + u64::from(number);
         Buffer { key: self.key, ..Buffer::new(self.bounces + (place << self.shift), length) }
     }
 }

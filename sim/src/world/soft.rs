@@ -134,4 +134,4 @@ impl Machine for SoftDevice<NoMemory> {
 }
 
 /// No address means anything.
-const PLACES: Places = Places { base: 0, shift: 32, key: 0, bounces: 1 << 63 };
+const PLACES: Places = Places { base: 0, shift: 32, key: 0, bounces: 1 << 63, bounces_of_device: 1 << 16 };

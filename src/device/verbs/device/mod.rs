@@ -225,6 +225,12 @@ impl VerbsDevice {
         self.buffers.posted
     }
 
+    /// Buffers for unexpected messages in which messages are kept, for the host or for the owner.
+    #[must_use]
+    pub const fn buffers_kept(&self) -> u32 {
+        self.buffers.kept()
+    }
+
     /// The TM-SRQ, where there is one.
     #[must_use]
     pub fn tag_matching(&self) -> Option<&TagMatchingSrq> {

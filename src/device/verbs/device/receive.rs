@@ -185,6 +185,11 @@ impl Buffers {
         self.kept += 1;
     }
 
+    /// Buffers with a message in them.
+    pub(super) const fn kept(&self) -> u32 {
+        self.kept
+    }
+
     /// Whether a message may stay in its buffer.
     pub(super) const fn may_keep(&self) -> bool {
         self.kept <= self.kept_max
