@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tagmatch::device::Device;
+use tagmatch::device::soft::Switches;
 use tagmatch::device::verbs::device::{Message as Sent, Sending};
 use tagmatch::device::verbs::memory::RemoteAccess;
 use tagmatch::device::verbs::queue_pair::Patience;
@@ -21,7 +22,7 @@ use tagmatch::seam::{
 };
 use tagmatch::wire::{self, AppContext, OperationId, RemoteMemory, Rendezvous};
 
-use super::EAGER_LIMIT;
+use super::{EAGER_LIMIT, Turned};
 use super::memory::{UserMemory, byte_of};
 use crate::hca::{AcceptedBy, Role, Step};
 use crate::hca_abi::HcaControl;
@@ -43,7 +44,7 @@ pub struct Card {
     source_taken: u64,
     peers: Vec<PeerId>,
     /// QPs of the receiver.
-    receiving: BTreeSet<u32>,
+    receiving: BTreeMap<u32, PeerId>,
     /// Which entry has the buffer that begins there.
     entries: BTreeMap<u64, TagHandle>,
     /// Waiting for room in the sender's queue.
@@ -55,7 +56,8 @@ pub struct Card {
     rendezvous: BTreeMap<u32, PeerId>,
     /// Something may be there to be polled.
     dirty: bool,
-    failed: bool,
+    /// To be done when the first message is sent.
+    pub(super) turned: Turned,
 }
 
 impl Card {
@@ -123,14 +125,14 @@ impl Card {
             source,
             source_taken: 0,
             peers: Vec::new(),
-            receiving: BTreeSet::new(),
+            receiving: BTreeMap::new(),
             entries: BTreeMap::new(),
             backlog: VecDeque::new(),
             fins: BTreeMap::new(),
             finished: std::cell::RefCell::default(),
             rendezvous: BTreeMap::new(),
             dirty: true,
-            failed: false,
+            turned: Turned::default(),
         })
     }
 
@@ -140,11 +142,62 @@ impl Card {
         &self.receiver
     }
 
+    /// The sender whose message a step would have accepted.
+    #[must_use]
+    pub fn sender_of(&self, step: Step) -> Option<PeerId> {
+        let Step::Deliver { to, .. } = step else { return None };
+        let is_message = self.hca.with(|hca| hca.role(step)) == Role::Message;
+        self.receiving.get(&to).copied().filter(|_| is_message)
+    }
+
+    /// Let the driver's 16-bit counters turn before anything happens: so many list operations are posted, and so many
+    /// messages without a tag received. To be asked when the receives of the engine are posted.
+    ///
+    /// # Errors
+    /// The devices do not do it.
+    pub fn turn(&mut self, peer: PeerId, operations: u32, messages: u32) -> Result<(), String> {
+        let failed = |error: DeviceError| error.to_string();
+        let unexpected_count = self.hca.with(|hca| hca.config().initial_phase);
+        let at_once = self.receiver.capabilities().command_slots.clamp(1, 16);
+        let mut left = if self.receiver.capabilities().is_matching() { operations } else { 0 };
+        while left > 0 {
+            let now = left.min(at_once);
+            let syncs = vec![Command::Sync { unexpected_count, signalled: true }; now as usize];
+            let taken = self.receiver.submit(&syncs).map_err(failed)?;
+            self.hca.run(usize::MAX);
+            self.receiver.poll(64, &mut Deaf).map_err(failed)?;
+            left -= u32::try_from(taken).unwrap_or(left);
+        }
+        if messages > 0 && !self.peers.contains(&peer) {
+            self.connect(peer).map_err(|error| error.to_string())?;
+        }
+        let mut left = messages;
+        while left > 0 {
+            let now = left.min(16);
+            for _ in 0..now {
+                let sent = self.senders.send(peer, &Sent::Control(&[0; 8]), None, 0);
+                if !matches!(sent, Ok(Sending::Posted)) {
+                    return Err(format!("a message without a tag: {sent:?}"));
+                }
+            }
+            self.hca.run(usize::MAX);
+            self.receiver.poll(64, &mut Deaf).map_err(failed)?;
+            let taken = self.receiver.take_untagged(|_, _, _| {});
+            let buffers = u32::try_from(taken).unwrap_or(0);
+            if self.receiver.capabilities().is_matching() {
+                self.receiver.submit(&[Command::Receive { buffers }]).map_err(failed)?;
+            }
+            self.run_senders();
+            left = left.saturating_sub(buffers.max(1));
+        }
+        Ok(())
+    }
+
     fn connect(&mut self, peer: PeerId) -> Result<(), tagmatch::device::verbs::VerbsError> {
         let (here, there) = (self.receiver.prepare(peer)?, self.senders.prepare(peer)?);
         self.receiver.connect(peer, &there)?;
         self.senders.connect(peer, &here)?;
-        self.receiving.insert(here.receive.number);
+        self.receiving.insert(here.receive.number, peer);
         self.peers.push(peer);
         Ok(())
     }
@@ -264,9 +317,11 @@ impl Card {
         Ok(())
     }
 
+    /// A1 and A4.
     fn keeps_entries_inactive(&self) -> bool {
-        use tagmatch::device::soft::switches::Activation;
-        self.hca.with(|hca| hca.config().switches.activation != Activation::default())
+        let usual = Switches::default();
+        let Switches { activation, append_activates, .. } = self.hca.with(|hca| hca.config().switches);
+        activation != usual.activation || append_activates != usual.append_activates
     }
 }
 
@@ -320,7 +375,7 @@ impl Machine for Card {
     fn kind(&self, step: Step) -> StepKind {
         match (self.hca.with(|hca| hca.role(step)), step) {
             (Role::ListOperation, _) => StepKind::Command,
-            (Role::Message, Step::Deliver { to, .. }) if self.receiving.contains(&to) => StepKind::Accept,
+            (Role::Message, Step::Deliver { to, .. }) if self.receiving.contains_key(&to) => StepKind::Accept,
             (Role::Message | Role::Other, _) => StepKind::Data,
         }
     }
@@ -339,7 +394,7 @@ impl Machine for Card {
         let accepted = seen.filter_map(|seen| {
             let [opcode, _, _, _, c0, c1, c2, c3, ..] = seen.header;
             let has_tag = matches!(opcode, RENDEZVOUS | EAGER);
-            if !has_tag || !self.receiving.contains(&seen.qpn) {
+            if !has_tag || !self.receiving.contains_key(&seen.qpn) {
                 return None;
             }
             let message = number(u32::from_be_bytes([c0, c1, c2, c3]));
@@ -357,6 +412,8 @@ impl Machine for Card {
     }
 
     fn send(&mut self, number: u32, message: &Message) -> Result<(), String> {
+        let Turned { operations, messages } = std::mem::take(&mut self.turned);
+        self.turn(message.source, operations, messages)?;
         if !self.peers.contains(&message.source) {
             self.connect(message.source).map_err(|error| error.to_string())?;
         }
@@ -374,7 +431,6 @@ impl Machine for Card {
 
     fn fail(&mut self) {
         self.dirty = true;
-        self.failed = true;
         self.hca.with(crate::hca::Hca::break_receive_queues);
     }
 

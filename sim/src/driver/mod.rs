@@ -15,6 +15,7 @@
 
 mod card;
 mod memory;
+pub mod programs;
 mod settings;
 
 use std::sync::Arc;
@@ -52,6 +53,14 @@ impl Bench {
     /// # Errors
     /// It cannot be made.
     pub fn world(&self, scope: &Arc<Scope>, watch: Watch) -> Result<World<Card>, Wrong> {
+        World::over(scope, self.cards(scope)?, self.memory.places(), watch)
+    }
+
+    /// A card for each path of a scope that counts bytes.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    pub fn cards(&self, scope: &Scope) -> Result<Vec<Card>, Wrong> {
         let mut cards = Vec::new();
         self.memory.clear(scope);
         for (at, path) in scope.paths.iter().enumerate() {
@@ -63,7 +72,7 @@ impl Bench {
             let card = Card::new(scope, at, Arc::clone(hca), Arc::clone(&self.memory));
             cards.push(card.map_err(Wrong::Refused)?);
         }
-        World::over(scope, cards, self.memory.places(), watch)
+        Ok(cards)
     }
 
     /// Run a program by the schedule of this seed, and see that nothing is left of it.
@@ -71,9 +80,22 @@ impl Bench {
     /// # Errors
     /// What went wrong; told in words if `log` says so.
     pub fn run(&self, scope: &Arc<Scope>, seed: u64, log: bool) -> Result<Ran, Failed> {
+        self.run_turned(scope, seed, log, Turned::default())
+    }
+
+    /// As [`Self::run`], with the driver's counters turned so far before.
+    ///
+    /// # Errors
+    /// What went wrong; told in words if `log` says so.
+    pub fn run_turned(&self, scope: &Arc<Scope>, seed: u64, log: bool, turned: Turned) -> Result<Ran, Failed> {
         let watch = Watch { history: true, log, ..Watch::default() };
-        let mut world =
-            self.world(scope, watch).map_err(|wrong| Failed { wrong, story: Vec::new() })?;
+        let failed = |wrong| Failed { wrong, story: Vec::new() };
+        let mut cards = self.cards(scope).map_err(failed)?;
+        for card in &mut cards {
+            card.turned = turned;
+        }
+        let world = World::over(scope, cards, self.memory.places(), watch);
+        let mut world = world.map_err(failed)?;
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5eed);
         let ran = match schedules::go(&mut world, &mut random) {
             Ok(actions) => Ran { actions, statistics: *world.engine().statistics() },
@@ -88,6 +110,12 @@ impl Bench {
         Ok(ran)
     }
 
+    /// The memory of receives.
+    #[must_use]
+    pub fn memory(&self) -> &UserMemory {
+        &self.memory
+    }
+
     /// What there is on each HCA.
     #[must_use]
     pub fn objects(&self) -> Vec<Counts> {
@@ -99,6 +127,15 @@ impl Bench {
     pub fn hca(&self, path: usize) -> Option<&HcaControl> {
         self.hcas.get(path).map(Arc::as_ref)
     }
+}
+
+/// How far the driver's counters are at the beginning of a world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Turned {
+    /// List operations posted: the command queue's counter.
+    pub operations: u32,
+    /// Messages without a tag received: the counter of the receive queue.
+    pub messages: u32,
 }
 
 /// What stands behind a path.

@@ -253,6 +253,7 @@ impl VerbsDevice {
             TagCompletionKind::Match(entry) => self.tell_match(entry, told),
             TagCompletionKind::Unexpected => self.receive(completion, true, true),
             TagCompletionKind::NoTag => self.receive(completion, false, false),
+            TagCompletionKind::Failed if self.is_cut_off(completion) => self.receive_cut_off(completion),
             TagCompletionKind::Failed if is_requester(completion.status) => {
                 // Of a READ that the device does by itself: its queue pair is dead, the list is not.
                 self.fail_path_by_number(completion.qp_num, SendFailure::of(completion));
@@ -428,9 +429,33 @@ impl VerbsDevice {
         self.pending.push_back(Event::Arrived(Arrival { message, source, header, in_hand, counted }));
     }
 
-    fn receive_untagged(&mut self, source: PeerId, buffer: u32, length: u32, counted: bool) {
+    /// Whether an error is of a message that its queue pair's failure cut off.
+    fn is_cut_off(&mut self, completion: &Completion) -> bool {
+        completion.status == sys::IBV_WC_WR_FLUSH_ERR
+            && completion.wr_id < u64::from(self.side.slab_count())
+            && self.peers.by_number(completion.qp_num).is_some()
+    }
+
+    /// The device had begun to put a message that it counted as unexpected into a buffer; the rest will not come
+    /// (TM-CONTRACT 13). Were it not told, the device's count would be ahead of the engine's for ever.
+    fn receive_cut_off(&mut self, completion: &Completion) {
+        self.buffers.completed();
+        self.buffers.give_back(u32::try_from(completion.wr_id).unwrap_or(u32::MAX));
+        if let Some(source) = self.source(completion.qp_num) {
+            let message = self.next_untagged();
+            self.pending.push_back(Event::Untagged { source, message, length: 0, counted: true });
+        }
+        self.fail_path_by_number(completion.qp_num, SendFailure::of(completion));
+    }
+
+    fn next_untagged(&mut self) -> MessageToken {
         let token = MessageToken(UNTAGGED | self.untagged_count);
         self.untagged_count = self.untagged_count.wrapping_add(1) & !UNTAGGED;
+        token
+    }
+
+    fn receive_untagged(&mut self, source: PeerId, buffer: u32, length: u32, counted: bool) {
+        let token = self.next_untagged();
         let event = Event::Untagged { source, message: token, length: length.into(), counted };
         self.pending.push_back(event);
         if !self.config.keep_untagged {
