@@ -121,6 +121,9 @@ pub fn go<D: Machine>(world: &mut World<D>, random: &mut Random) -> Result<u64, 
         let Some(action) = weights.choose(world, &actions, random) else { break };
         world.apply(action)?;
         count += 1;
+        if count > ACTIONS_MAX {
+            return Err(Wrong::Stuck(format!("{count} actions are not the end")));
+        }
         if world.is_quiet() {
             world.check_quiet()?;
         }
@@ -333,5 +336,7 @@ fn fate(scope: &mut Scope, senders: u32, random: &mut Random) {
     }
 }
 
+/// No schedule takes so many: something goes round and round.
+const ACTIONS_MAX: u64 = 1 << 22;
 /// Schedules of one program, in seeds.
 pub const SCHEDULES_OF_A_PROGRAM: u64 = 4;

@@ -71,7 +71,8 @@ fn every_random_schedule_of_every_random_program_is_correct() {
     if let Some((seed, failed)) = bad.first() {
         panic!("TAGMATCH_SEED={seed}:\n{failed}");
     }
-    assert!(matched * 2 > SMALL || number("TAGMATCH_SEED").is_some(), "devices matched {matched} messages only");
+    let is_short = number("TAGMATCH_SEED").is_some() || number("TAGMATCH_SCHEDULES").is_some();
+    assert!(matched > SMALL / 10 || is_short, "devices matched {matched} messages only");
 }
 
 #[test]

@@ -86,8 +86,9 @@ impl Card {
             send_buffers: SENDS,
             patience: Patience { retries: 1, ..Patience::default() },
             events_every: 1,
-            drain_polls: 4,
-            drain_time: Duration::ZERO,
+            // The HCA tells when a queue pair is drained, and no time passes.
+            drain_polls: u32::MAX,
+            drain_time: Duration::MAX,
             ..VerbsConfig::default()
         };
         let messages = u32::try_from(scope.messages.len()).unwrap_or(u32::MAX);
