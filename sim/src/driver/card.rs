@@ -143,6 +143,14 @@ impl Card {
         &self.receiver
     }
 
+    /// The HCA does everything but timers, and so do the senders; how many steps that were.
+    pub fn run(&mut self) -> usize {
+        self.dirty = true;
+        let steps = self.hca.run(usize::MAX);
+        self.run_senders();
+        steps
+    }
+
     /// The sender whose message a step would have accepted.
     #[must_use]
     pub fn sender_of(&self, step: Step) -> Option<PeerId> {
