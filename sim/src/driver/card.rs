@@ -17,13 +17,11 @@ use tagmatch::device::verbs::memory::RemoteAccess;
 use tagmatch::device::verbs::queue_pair::Patience;
 use tagmatch::device::verbs::{HostMemory, TagMatching, VerbsConfig, VerbsDevice};
 use tagmatch::ids::{DeviceId, MessageToken, PeerId, TagHandle};
-use tagmatch::seam::{
-    Answer, Buffer, Capabilities, Command, DeviceError, Event, EventSink,
-};
+use tagmatch::seam::{Answer, Buffer, Capabilities, Command, DeviceError, Event, EventSink};
 use tagmatch::wire::{self, AppContext, OperationId, RemoteMemory, Rendezvous};
 
-use super::{EAGER_LIMIT, Turned};
 use super::memory::{UserMemory, byte_of};
+use super::{EAGER_LIMIT, Turned};
 use crate::hca::{AcceptedBy, Role, Step};
 use crate::hca_abi::HcaControl;
 use crate::world::scope::{Message, Scope};
@@ -107,13 +105,11 @@ impl Card {
             spare_buffers: 32,
             ..common
         };
-        let open = |config| {
-            VerbsDevice::open(config, HostMemory::registered()).map_err(|error| error.to_string())
-        };
+        let open =
+            |config| VerbsDevice::open(config, HostMemory::registered()).map_err(|error| error.to_string());
         let (mut receiver, mut senders) = (open(receiver)?, open(senders)?);
         // SAFETY: the memory stays for ever, and is looked at as atomic bytes only.
-        let registered =
-            unsafe { receiver.register(memory.address(), memory.length(), RemoteAccess::NONE) };
+        let registered = unsafe { receiver.register(memory.address(), memory.length(), RemoteAccess::NONE) };
         let key = registered.map_err(|error| error.to_string())?.buffer.key;
         let length = usize::try_from(bytes).unwrap_or(usize::MAX).max(64);
         let source = senders.allocate(length, RemoteAccess::READ).map_err(|error| error.to_string())?;

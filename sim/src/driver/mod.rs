@@ -20,7 +20,7 @@ mod settings;
 
 use std::sync::Arc;
 
-use crate::hca::{Counts, HcaConfig, Limits};
+use crate::hca::{Counts, HcaConfig, Limits, LinkLayer};
 use crate::hca_abi::{Drive, HcaControl};
 use crate::schedules::{self, Failed, Ran, Random};
 use crate::world::scope::{self, Path, Scope};
@@ -34,6 +34,7 @@ pub use settings::{Setting, settings};
 #[derive(Debug)]
 pub struct Bench {
     hcas: Vec<Arc<HcaControl>>,
+    link: LinkLayer,
     memory: Arc<UserMemory>,
 }
 
@@ -43,9 +44,18 @@ impl Bench {
     /// # Errors
     /// The devices cannot be made.
     pub fn new(paths: usize, receives: u32) -> std::io::Result<Self> {
-        let hca = |_| HcaControl::new(HcaConfig::default(), Drive::Steps).map(Arc::new);
+        Self::on(LinkLayer::InfiniBand, paths, receives)
+    }
+
+    /// The same on another network. On Ethernet a TM-SRQ can be had where A15 is read so.
+    ///
+    /// # Errors
+    /// The devices cannot be made.
+    pub fn on(link: LinkLayer, paths: usize, receives: u32) -> std::io::Result<Self> {
+        let config = HcaConfig { link_layer: link, ..HcaConfig::default() };
+        let hca = |_| HcaControl::new(config, Drive::Steps).map(Arc::new);
         let hcas = (0..paths).map(hca).collect::<Result<_, _>>()?;
-        Ok(Self { hcas, memory: Arc::new(UserMemory::new(receives)) })
+        Ok(Self { hcas, link, memory: Arc::new(UserMemory::new(receives)) })
     }
 
     /// A world at its beginning. The scope counts bytes ([`in_bytes`]).
@@ -65,9 +75,12 @@ impl Bench {
         self.memory.clear(scope);
         for (at, path) in scope.paths.iter().enumerate() {
             let hca = self.hcas.get(at).ok_or_else(|| Wrong::Refused("more paths than HCAs".to_owned()))?;
-            let config = config(scope, path);
+            let config = HcaConfig { link_layer: self.link, ..config(scope, path) };
             if !hca.with(|hca| hca.renew(config)) {
-                return Err(Wrong::Refused(format!("the last world left {:?} behind", hca.with(|hca| hca.counts()))));
+                return Err(Wrong::Refused(format!(
+                    "the last world left {:?} behind",
+                    hca.with(|hca| hca.counts())
+                )));
             }
             let card = Card::new(scope, at, Arc::clone(hca), Arc::clone(&self.memory));
             cards.push(card.map_err(Wrong::Refused)?);
@@ -87,7 +100,13 @@ impl Bench {
     ///
     /// # Errors
     /// What went wrong; told in words if `log` says so.
-    pub fn run_turned(&self, scope: &Arc<Scope>, seed: u64, log: bool, turned: Turned) -> Result<Ran, Failed> {
+    pub fn run_turned(
+        &self,
+        scope: &Arc<Scope>,
+        seed: u64,
+        log: bool,
+        turned: Turned,
+    ) -> Result<Ran, Failed> {
         let watch = Watch { history: true, log, ..Watch::default() };
         let failed = |wrong| Failed { wrong, story: Vec::new() };
         let mut cards = self.cards(scope).map_err(failed)?;

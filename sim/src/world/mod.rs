@@ -122,8 +122,7 @@ impl<D: Machine> World<D> {
         });
         for (device, path) in devices.iter().zip(&scope.paths) {
             let capabilities = device.capabilities();
-            let id =
-                engine.add_device(capabilities).map_err(|error| Wrong::Refused(error.to_string()))?;
+            let id = engine.add_device(capabilities).map_err(|error| Wrong::Refused(error.to_string()))?;
             for bounce in 0..path.bounces {
                 engine.add_bounce_buffer(id, places.bounce(id, bounce, capabilities.eager_limit));
             }

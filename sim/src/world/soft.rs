@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use tagmatch::device::soft::switches::Activation;
-use tagmatch::device::soft::{
-    Acceptance, NoMemory, Observation, SoftConfig, SoftDevice, SoftMessage, Step,
-};
+use tagmatch::device::soft::{Acceptance, NoMemory, Observation, SoftConfig, SoftDevice, SoftMessage, Step};
 use tagmatch::ids::{PeerId, TagHandle};
 use tagmatch::seam::{DeviceError, Remote};
 
@@ -110,8 +108,8 @@ impl Machine for SoftDevice<NoMemory> {
     fn listed(&self) -> Option<Vec<Option<TagHandle>>> {
         let (list, driver) = (self.list()?, self.driver()?);
         let entries = list.entries().iter();
-        let handles = entries
-            .map(|entry| driver.receive_wr_id(u32::from(entry.index)).map(TagHandle::from_bits));
+        let handles =
+            entries.map(|entry| driver.receive_wr_id(u32::from(entry.index)).map(TagHandle::from_bits));
         Some(handles.collect())
     }
 

@@ -178,13 +178,17 @@ impl Desk {
         assert_eq!((received.app_ctx, received.length), (number, sent.length), "receive {receive}");
         assert_eq!((received.tag, received.placed), (sent.tag, sent.length.min(length)));
         let card = &self.cards[usize::from(sent.path)];
-        assert_eq!(card.check_data(number, sent.length, received.address, length), Ok(()), "receive {receive}");
+        assert_eq!(
+            card.check_data(number, sent.length, received.address, length),
+            Ok(()),
+            "receive {receive}"
+        );
         received
     }
 
     /// Entries in the NIC's list, as the engine, and as the device says.
     pub(crate) fn listed(&self) -> usize {
-        let listed = self.cards[NIC].listed().unwrap().len();
+        let listed = self.cards[NIC].listed().map_or(0, |entries| entries.len());
         assert_eq!(listed, self.engine.listed(DeviceId(0)).len());
         listed
     }
