@@ -122,7 +122,7 @@ pub fn run(scope: &Arc<Scope>, seed: u64) -> Result<Vec<(u32, u32)>, Wrong> {
     let mut actions = Vec::new();
     loop {
         world.actions(&mut actions);
-        let Some(action) = weights.choose(&actions, &mut random) else { break };
+        let Some(action) = weights.choose(&world, &actions, &mut random) else { break };
         world.apply(action)?;
     }
     world.check_quiet()?;

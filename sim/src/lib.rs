@@ -3,6 +3,7 @@
 //! Nothing here is part of the library that users get.
 
 pub mod checker;
+pub mod driver;
 pub mod explore;
 pub mod free;
 pub mod hca;

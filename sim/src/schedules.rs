@@ -18,7 +18,7 @@ use tagmatch::offload::Statistics;
 
 use crate::checker::{self, Options};
 use crate::world::scope::{EAGER_LIMIT, Message, Op, Path, Receive, Scope};
-use crate::world::{Action, Watch, World, Wrong};
+use crate::world::{Action, Machine, StepKind, Watch, World, Wrong};
 
 /// Numbers that look random: the same on every machine.
 #[derive(Clone, Debug)]
@@ -109,14 +109,21 @@ pub fn run(scope: &Arc<Scope>, seed: u64, log: bool) -> Result<Ran, Failed> {
     }
 }
 
-fn go(world: &mut World, random: &mut Random) -> Result<u64, Wrong> {
+/// Let a world happen to its end, by a schedule drawn, and check its history. How many actions it took.
+///
+/// # Errors
+/// What went wrong.
+pub fn go<D: Machine>(world: &mut World<D>, random: &mut Random) -> Result<u64, Wrong> {
     let weights = Weights::new(random);
     let (mut actions, mut count) = (Vec::new(), 0);
     loop {
         world.actions(&mut actions);
-        let Some(action) = weights.choose(&actions, random) else { break };
+        let Some(action) = weights.choose(world, &actions, random) else { break };
         world.apply(action)?;
         count += 1;
+        if count > ACTIONS_MAX {
+            return Err(Wrong::Stuck(format!("{count} actions are not the end")));
+        }
         if world.is_quiet() {
             world.check_quiet()?;
         }
@@ -158,24 +165,28 @@ impl Weights {
         Self { user: weight(), accept: weight(), command: 16, data: weight(), poll: 16, submit: 16 }
     }
 
-    fn of(&self, action: Action) -> u64 {
-        use tagmatch::device::soft::Step;
-        match action {
-            Action::User(_) => self.user,
-            Action::Step(_, Step::Command) => self.command,
-            Action::Step(_, Step::Accept(_)) => self.accept,
-            Action::Step(_, Step::Packet(_) | Step::Read(_)) => self.data,
-            Action::Poll(_) => self.poll,
-            Action::Submit(_) => self.submit,
+    fn of<D: Machine>(&self, world: &World<D>, action: Action<D::Step>) -> u64 {
+        match (action, world.kind(action)) {
+            (Action::User(_), _) => self.user,
+            (Action::Poll(_), _) => self.poll,
+            (Action::Submit(_), _) => self.submit,
+            (Action::Step(..), Some(StepKind::Command)) => self.command,
+            (Action::Step(..), Some(StepKind::Accept)) => self.accept,
+            (Action::Step(..), Some(StepKind::Data) | None) => self.data,
         }
     }
 
     /// One of the actions; none if there is none.
-    pub fn choose(&self, actions: &[Action], random: &mut Random) -> Option<Action> {
-        let total: u64 = actions.iter().map(|&action| self.of(action)).sum();
+    pub fn choose<D: Machine>(
+        &self,
+        world: &World<D>,
+        actions: &[Action<D::Step>],
+        random: &mut Random,
+    ) -> Option<Action<D::Step>> {
+        let total: u64 = actions.iter().map(|&action| self.of(world, action)).sum();
         let mut left = random.below(total);
         for &action in actions {
-            let weight = self.of(action);
+            let weight = self.of(world, action);
             if left < weight {
                 return Some(action);
             }
@@ -325,5 +336,7 @@ fn fate(scope: &mut Scope, senders: u32, random: &mut Random) {
     }
 }
 
+/// No schedule takes so many: something goes round and round.
+const ACTIONS_MAX: u64 = 1 << 22;
 /// Schedules of one program, in seeds.
 pub const SCHEDULES_OF_A_PROGRAM: u64 = 4;

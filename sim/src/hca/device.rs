@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::config::HcaConfig;
 use super::cq::Cq;
 use super::memory::HostMemory;
+use super::observed::Observed;
 use super::packet::Packet;
 use super::qp::Qp;
 use super::regions::Regions;
@@ -36,6 +37,7 @@ pub struct Hca<M> {
     pub(crate) now: u64,
     /// Room for the numbers of the QPs that [`Self::run`] goes through.
     pub(crate) round: Vec<u32>,
+    pub(crate) observed: Observed,
 }
 
 impl<M> Hca<M> {
@@ -87,7 +89,20 @@ impl<M: HostMemory> Hca<M> {
             outgoing: VecDeque::new(),
             now: 0,
             round: Vec::new(),
+            observed: Observed::default(),
         }
+    }
+
+    /// Begin again as another device, with the first numbers. False: somebody has it open, and nothing has changed.
+    pub fn renew(&mut self, config: HcaConfig) -> bool
+    where
+        M: Clone,
+    {
+        let is_free = self.contexts.is_empty();
+        if is_free {
+            *self = Self::new(config, self.memory.clone());
+        }
+        is_free
     }
 
     /// What it was made as.

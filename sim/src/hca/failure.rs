@@ -15,10 +15,22 @@ impl<M: HostMemory> Hca<M> {
         qp.attributes.state = state::ERR;
         qp.requester.timer = None;
         self.drop_under_way(qpn, false);
-        let Some(qp) = self.qps.get_mut(&qpn) else { return };
-        if qp.srq.is_some() && !std::mem::replace(&mut qp.last_wqe_told, true) {
-            self.tell_qp(qpn, event::LAST_WQE_REACHED);
+        self.tell_last_wqe(qpn);
+    }
+
+    /// A QP in ERR takes no more receives, and all its completions are in the queue: then its host is told, once (IBTA
+    /// 11.6.3.1, Last WQE Reached). Completions of a TM-SRQ may be held back for their order.
+    pub(crate) fn tell_last_wqe(&mut self, qpn: u32) {
+        let Some(qp) = self.qps.get(&qpn) else { return };
+        let Some(srqn) = qp.srq.filter(|_| !qp.last_wqe_told) else { return };
+        let is_held = self.tag_matching_mut(srqn).is_some_and(|tm| tm.holds_back(qpn));
+        if is_held {
+            return;
         }
+        if let Some(qp) = self.qps.get_mut(&qpn) {
+            qp.last_wqe_told = true;
+        }
+        self.tell_qp(qpn, event::LAST_WQE_REACHED);
     }
 
     /// Ends what was under way in both halves; work requests of the send queue stay, to be flushed. With `silent`

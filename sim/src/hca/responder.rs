@@ -179,6 +179,7 @@ impl<M: HostMemory> Hca<M> {
             Some(Receiving::Write { .. } | Receiving::Tag(_)) => return Err(Problem::INVALID),
         };
         self.place_received(qpn, &taken, offset, &request.payload)?;
+        self.note_received(qpn, request);
         let offset = offset + request.payload.len() as u64;
         if !request.last {
             self.set_receiving(qpn, Receiving::Receive { taken, offset });

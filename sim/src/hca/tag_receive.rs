@@ -10,6 +10,7 @@ use tagmatch::seam::{Buffer, Capabilities};
 use super::device::Hca;
 use super::layout::{Cqe, Syndrome, cqe_opcode};
 use super::memory::HostMemory;
+use super::observed::AcceptedBy;
 use super::packet::{Refusal, Remote, Request};
 use super::qp::{Origin, Receiving};
 use super::regions::{Need, ScatterFault, Segment};
@@ -96,6 +97,8 @@ impl<M: HostMemory> Hca<M> {
         if let Some(tag) = kind.tag().filter(|_| may_match) {
             let entry = self.tag_matching_mut(srqn).and_then(|tm| tm.list.take_match(tag));
             if let Some(entry) = entry {
+                let (index, address) = (entry.index, entry.buffer.address);
+                self.note_accepted(qpn, request, AcceptedBy::Entry { index, address });
                 return match kind {
                     Kind::Rendezvous { headers, remote, .. } => {
                         self.match_rendezvous(qpn, srqn, request, &entry, headers, remote);
@@ -109,6 +112,8 @@ impl<M: HostMemory> Hca<M> {
         let counts =
             kind.tag().is_some() || kind == Kind::Malformed && switches.malformed == Malformed::Unexpected;
         let taken = self.take_srq_receive(srqn).ok_or(Problem::NotReady)?;
+        let by = if counts { AcceptedBy::Unexpected } else { AcceptedBy::Untagged };
+        self.note_accepted(qpn, request, by);
         let at_once = request.last || switches.count_at == CountAt::FirstPacket;
         if counts && at_once {
             self.count_unexpected(srqn);

@@ -12,11 +12,11 @@ use tagmatch::device::soft::switches::{ExpectedOrder, FinOrder, HalfReceived, Re
 use super::device::Hca;
 use super::layout::{Cqe, Syndrome, cqe_opcode};
 use super::memory::HostMemory;
-use super::packet::{Extension, Operation, Remote};
+use super::packet::{Extension, MASK_24, Operation, Remote};
 use super::qp::{Origin, Work};
 use super::regions::{Piece, Segment};
 use super::srq::Taken;
-use super::verbs::event;
+use super::verbs::{event, state};
 
 #[derive(Clone, Debug)]
 pub(crate) struct TagMatching {
@@ -137,6 +137,14 @@ impl TagMatching {
         }
     }
 
+    /// Whether completions of this QP are to come.
+    pub(crate) fn holds_back(&self, qpn: u32) -> bool {
+        self.serial.iter().any(|serial| match serial {
+            Serial::Ready { cqe, .. } => cqe.sop_drop_qpn.get() & MASK_24 == qpn,
+            Serial::Waiting(waiting) => *waiting == qpn,
+        })
+    }
+
     fn is_match_waiting(&self, index: u16) -> bool {
         self.serial.iter().any(|serial| match serial {
             Serial::Ready { cqe, .. } => {
@@ -211,9 +219,17 @@ impl<M: HostMemory> Hca<M> {
         while let Some(tm) = self.tag_matching_mut(srqn) {
             match tm.serial.pop_front() {
                 Some(Serial::Ready { cqe, solicited }) => self.write_tag(srqn, cqe, solicited),
-                Some(waiting @ Serial::Waiting(_)) => return tm.serial.push_front(waiting),
-                None => return,
+                Some(waiting @ Serial::Waiting(_)) => {
+                    tm.serial.push_front(waiting);
+                    break;
+                }
+                None => break,
             }
+        }
+        let failed = |qp: &super::qp::Qp| qp.srq == Some(srqn) && qp.attributes.state == state::ERR;
+        let failed: Vec<u32> = self.qps.iter().filter(|(_, qp)| failed(qp)).map(|(&qpn, _)| qpn).collect();
+        for qpn in failed {
+            self.tell_last_wqe(qpn);
         }
     }
 

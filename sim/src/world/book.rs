@@ -1,5 +1,7 @@
 //! What a world knows of its receives and messages, beside the engine.
 
+use std::collections::BTreeMap;
+
 use tagmatch::ids::{MessageToken, PeerId, ReceiveId, TagHandle};
 use tagmatch::seam::{Event, MatchStage};
 
@@ -37,7 +39,7 @@ struct Known {
     /// By place of the handle: its generation, and the receive that it stands for.
     entries: Vec<(u32, u32)>,
     /// By token: the message that it holds.
-    tokens: Vec<Option<u32>>,
+    tokens: BTreeMap<u64, u32>,
     failed: bool,
     over: bool,
     /// Something may be to be submitted.
@@ -102,22 +104,18 @@ impl Book {
     }
 
     pub(super) fn handle_held(&mut self, at: usize, token: MessageToken, message: u32) {
-        let tokens = &mut self.devices[at].tokens;
-        let place = usize::try_from(token.0).unwrap_or(usize::MAX);
-        tokens.resize(tokens.len().max(place + 1), None);
-        tokens[place] = Some(message);
+        self.devices[at].tokens.insert(token.0, message);
         if self.decisions[message as usize] == Decision::Open {
             self.undecided.push(message);
         }
     }
 
     pub(super) fn is_held(&self, at: usize, token: MessageToken) -> bool {
-        let place = usize::try_from(token.0).unwrap_or(usize::MAX);
-        self.devices[at].tokens.get(place).is_some_and(Option::is_some)
+        self.devices[at].tokens.contains_key(&token.0)
     }
 
     pub(super) fn take_token(&mut self, at: usize, token: MessageToken) -> Option<u32> {
-        self.devices[at].tokens.get_mut(usize::try_from(token.0).ok()?)?.take()
+        self.devices[at].tokens.remove(&token.0)
     }
 
     pub(super) fn decide(&mut self, message: u32, decision: Decision) {

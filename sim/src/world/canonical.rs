@@ -5,7 +5,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use tagmatch::device::soft::Names;
+use tagmatch::device::soft::{Names, NoMemory, SoftDevice};
 use tagmatch::ids::ReceiveId;
 
 use super::book::Decision;
@@ -16,7 +16,7 @@ use super::{World, device_id};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fingerprint(pub u128);
 
-impl World {
+impl World<SoftDevice<NoMemory>> {
     /// See [`Fingerprint`]. `words` is scratch space.
     pub fn fingerprint(&self, words: &mut Vec<u64>) -> Fingerprint {
         let mut hasher = Wide::default();

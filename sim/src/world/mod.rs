@@ -17,32 +17,35 @@
 
 mod book;
 mod canonical;
+mod machine;
 mod observed;
 mod quiet;
 pub mod scope;
+mod soft;
 mod user;
 
 use std::sync::Arc;
 
-use tagmatch::device::Device as _;
-use tagmatch::device::soft::{NoMemory, SoftConfig, SoftDevice, SoftMessage, Step};
+use tagmatch::device::soft::{NoMemory, SoftDevice, Step};
 use tagmatch::engine::{Config, Engine};
 use tagmatch::ids::DeviceId;
 use tagmatch::offload::{Fault, TagLayout};
-use tagmatch::seam::{Answer, Buffer, Command, Event, EventSink, Operation, Remote};
+use tagmatch::seam::{Answer, Command, Event, EventSink, Operation};
 
 use crate::checker::{Monitor, Observation, Options, Violation};
 use book::{Book, Decision};
-use scope::{EAGER_LIMIT, Scope};
+use scope::Scope;
 
 pub use canonical::Fingerprint;
+pub use machine::{Accepted, Acceptor, Machine, Places, StepKind};
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct World<D = SoftDevice<NoMemory>> {
     scope: Arc<Scope>,
     engine: Engine,
-    devices: Vec<SoftDevice<NoMemory>>,
+    devices: Vec<D>,
+    places: Places,
     /// A match by a device is a point: its acceptance.
     points: Option<Monitor>,
     /// A match by a device is an interval, and acceptance order counts.
@@ -56,11 +59,11 @@ pub struct World {
 
 /// One thing that can happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Action {
+pub enum Action<S = Step> {
     /// This thread of the user does its next thing.
     User(usize),
     /// A device does this.
-    Step(usize, Step),
+    Step(usize, S),
     /// A device tells one event.
     Poll(usize),
     /// What is due for a device is submitted, where the scope leaves that to the schedule.
@@ -105,44 +108,30 @@ pub struct Watch {
     pub log: bool,
 }
 
-impl World {
-    /// At its beginning: nothing is posted, everything is sent.
+impl<D: Machine> World<D> {
+    /// At its beginning: nothing is posted, everything is sent. One device for each path of the scope.
     ///
     /// # Errors
     /// The program makes no sense.
-    pub fn new(scope: &Arc<Scope>, watch: Watch) -> Result<Self, Wrong> {
-        let refused = |error: &dyn std::fmt::Display| Wrong::Refused(error.to_string());
+    pub fn over(scope: &Arc<Scope>, devices: Vec<D>, places: Places, watch: Watch) -> Result<Self, Wrong> {
         let mut engine = Engine::new(Config {
             layout: scope.layout.map(|source_bits| TagLayout { source_bits }),
             rules: scope.rules,
             counters_start: scope.counters_start,
             ..Config::default()
         });
-        let mut devices = Vec::new();
-        for (at, path) in scope.paths.iter().enumerate() {
-            let config = if path.tags == 0 { SoftConfig::generic() } else { SoftConfig::matching(path.tags) };
-            let config = SoftConfig {
-                id: device_id(at),
-                operations: path.operations,
-                eager_limit: EAGER_LIMIT,
-                rendezvous: path.rendezvous && path.tags > 0,
-                count: scope.counters_start,
-                step_mode: true,
-                switches: path.switches,
-                ..config
-            };
-            let mut device = SoftDevice::new(config, NoMemory).map_err(|error| refused(&error))?;
-            device.observe();
-            let id = engine.add_device(device.capabilities()).map_err(|error| refused(&error))?;
-            for bounce in 0..u64::from(path.bounces) {
-                engine.add_bounce_buffer(id, Buffer::new(BOUNCE + (bounce << 16), EAGER_LIMIT));
+        for (device, path) in devices.iter().zip(&scope.paths) {
+            let capabilities = device.capabilities();
+            let id = engine.add_device(capabilities).map_err(|error| Wrong::Refused(error.to_string()))?;
+            for bounce in 0..path.bounces {
+                engine.add_bounce_buffer(id, places.bounce(id, bounce, capabilities.eager_limit));
             }
-            devices.push(device);
         }
         let options = Options { acceptance_order: scope.acceptance_order, ..Options::default() };
         let mut world = Self {
             engine,
             devices,
+            places,
             points: (!watch.unmonitored && !scope.is_failing()).then(|| Monitor::new(Options::default())),
             intervals: (!watch.unmonitored && (scope.acceptance_order || scope.is_failing()))
                 .then(|| Monitor::new(options)),
@@ -151,25 +140,21 @@ impl World {
             log: watch.log.then(Vec::new),
             scope: Arc::clone(scope),
         };
-        world.send_all();
+        // A TM-SRQ wants its buffers before anything comes.
+        for at in 0..world.devices.len() {
+            world.submit(at)?;
+        }
+        world.send_all()?;
         for at in 0..world.devices.len() {
             world.submit(at)?;
         }
         Ok(world)
     }
 
-    fn send_all(&mut self) {
+    fn send_all(&mut self) -> Result<(), Wrong> {
         let scope = Arc::clone(&self.scope);
         for (number, message) in (0_u32..).zip(&scope.messages) {
-            let mut sent = if message.rendezvous {
-                let remote = Remote { address: u64::from(number), key: 0, length: message.length };
-                SoftMessage::rendezvous(message.tag, remote)
-            } else {
-                SoftMessage::eager(message.tag, message.length)
-            };
-            sent.app_ctx = number;
-            sent.packets = message.packets;
-            let _fresh = self.devices[usize::from(message.path)].send(message.source, sent);
+            self.devices[usize::from(message.path)].send(number, message).map_err(Wrong::Refused)?;
             if let Some(layout) = scope.layout {
                 let _same = self.engine.name_peer(message.source, message.tag.0 & layout);
             }
@@ -177,10 +162,11 @@ impl World {
                 let _first = self.engine.set_path(message.source, DeviceId(message.path));
             }
         }
+        Ok(())
     }
 
     /// Everything that can happen next.
-    pub fn actions(&self, into: &mut Vec<Action>) {
+    pub fn actions(&self, into: &mut Vec<Action<D::Step>>) {
         into.clear();
         for (at, device) in self.devices.iter().enumerate() {
             if !device.is_quiet() && self.engine.is_poll_allowed(device_id(at)) && !self.book.is_over(at) {
@@ -210,7 +196,7 @@ impl World {
     ///
     /// # Errors
     /// What is not.
-    pub fn apply(&mut self, action: Action) -> Result<(), Wrong> {
+    pub fn apply(&mut self, action: Action<D::Step>) -> Result<(), Wrong> {
         if self.log.is_some() {
             let words = self.words(action);
             self.tell(|| words);
@@ -227,7 +213,8 @@ impl World {
     }
 
     fn poll(&mut self, at: usize) -> Result<(), Wrong> {
-        let mut ear = Ear { engine: &mut self.engine, book: &mut self.book, log: self.log.as_mut() };
+        let (engine, book, log) = (&mut self.engine, &mut self.book, self.log.as_mut());
+        let mut ear = Ear { engine, book, log, places: self.places };
         let told = self.devices[at].poll(1, &mut ear);
         let heard = std::mem::take(&mut self.book.heard);
         for (message, receive) in heard {
@@ -245,7 +232,7 @@ impl World {
     }
 
     /// Commands down, completions up, and everything observed on the way.
-    fn settle(&mut self, action: Action) -> Result<(), Wrong> {
+    fn settle(&mut self, action: Action<D::Step>) -> Result<(), Wrong> {
         for at in 0..self.devices.len() {
             if self.scope.batched {
                 self.postpone(at, action)?;
@@ -270,7 +257,7 @@ impl World {
     }
 
     /// What the engine has decided is observed now, submitted later.
-    fn postpone(&mut self, at: usize, action: Action) -> Result<(), Wrong> {
+    fn postpone(&mut self, at: usize, action: Action<D::Step>) -> Result<(), Wrong> {
         let commands = self.engine.commands(device_id(at)).to_vec();
         match action {
             Action::User(_) | Action::Poll(_) => self.book.set_due(at, true),
@@ -348,7 +335,7 @@ impl World {
                     return Err(Wrong::Refused(format!("an answer for {message:?}, which is not held")));
                 };
                 if let Answer::Accept { buffer, .. } = answer {
-                    self.handle_decided(message, receive_at(&buffer))?;
+                    self.handle_decided(message, self.places.receive_at(&buffer))?;
                 } else {
                     self.tell(|| format!("    to device {at}: drop m{message}"));
                 }
@@ -364,15 +351,10 @@ impl World {
         }
     }
 
-    fn words(&self, action: Action) -> String {
+    fn words(&self, action: Action<D::Step>) -> String {
         match action {
             Action::User(thread) => self.words_of_user(thread),
-            Action::Step(at, Step::Command) => format!("device {at} executes a command"),
-            Action::Step(at, Step::Accept(peer)) => {
-                format!("device {at} accepts a message of peer {}", peer.0)
-            }
-            Action::Step(at, Step::Packet(peer)) => format!("device {at} gets a packet of peer {}", peer.0),
-            Action::Step(at, Step::Read(_)) => format!("device {at} finishes a read"),
+            Action::Step(at, step) => format!("device {at} {}", self.devices[at].words(step)),
             Action::Poll(at) => format!("poll device {at}"),
             Action::Submit(at) => format!("submit to device {at}"),
         }
@@ -388,6 +370,20 @@ impl World {
     #[must_use]
     pub fn log(&self) -> &[String] {
         self.log.as_deref().unwrap_or_default()
+    }
+
+    /// What the action is, where a device does it.
+    pub fn kind(&self, action: Action<D::Step>) -> Option<StepKind> {
+        match action {
+            Action::Step(at, step) => Some(self.devices[at].kind(step)),
+            Action::User(_) | Action::Poll(_) | Action::Submit(_) => None,
+        }
+    }
+
+    /// The devices.
+    #[must_use]
+    pub fn devices(&self) -> &[D] {
+        &self.devices
     }
 
     /// The engine.
@@ -422,6 +418,7 @@ struct Ear<'a> {
     engine: &'a mut Engine,
     book: &'a mut Book,
     log: Option<&'a mut Vec<String>>,
+    places: Places,
 }
 
 impl EventSink for Ear<'_> {
@@ -448,7 +445,7 @@ impl EventSink for Ear<'_> {
         if let Event::Arrived(arrival) = event {
             match answer {
                 Answer::Accept { buffer, .. } => {
-                    self.book.heard.push((arrival.header.app_ctx, receive_at(&buffer)));
+                    self.book.heard.push((arrival.header.app_ctx, self.places.receive_at(&buffer)));
                 }
                 Answer::Hold => self.book.handle_held(at, arrival.message, arrival.header.app_ctx),
                 Answer::Discard => {}
@@ -473,15 +470,3 @@ fn words_of(operation: Operation, receive: impl Fn(tagmatch::ids::TagHandle) -> 
 fn device_id(at: usize) -> DeviceId {
     DeviceId(u8::try_from(at).unwrap_or(u8::MAX))
 }
-
-/// Each receive has a stretch of addresses of its own, so that an address tells the receive.
-fn address_of(receive: u32) -> u64 {
-    u64::from(receive) << STRETCH
-}
-
-fn receive_at(buffer: &Buffer) -> u32 {
-    u32::try_from(buffer.address >> STRETCH).unwrap_or(u32::MAX)
-}
-
-const STRETCH: u32 = 32;
-const BOUNCE: u64 = 1 << 63;

@@ -2,25 +2,23 @@
 //!
 //! Not here: what makes it happen.
 
-use tagmatch::device::soft::{Acceptance, Observation as Seen};
 use tagmatch::engine::End;
 
 use super::book::Decision;
-use super::{Monitors, World, Wrong, address_of};
+use super::{Accepted, Acceptor, Machine, Monitors, World, Wrong};
 use crate::checker::{MessageName, Observation, ReceiveName};
 
-impl World {
+impl<D: Machine> World<D> {
     /// What happened inside a device.
     pub(super) fn look_into(&mut self, at: usize) -> Result<(), Wrong> {
-        for seen in self.devices[at].take_observations() {
-            let Seen::Accepted { app_ctx: message, by, .. } = seen else { continue };
+        for Accepted { message, by } in self.devices[at].take_accepted() {
             let Some(sent) = self.scope.messages.get(message as usize) else { continue };
             let (envelope, path) = (sent.envelope(), sent.path);
             let sent = self.book.sent[message as usize];
             let name = MessageName(message);
             self.observe(Observation::Accepted { message: name, envelope, sent, path }, Monitors::BOTH)?;
             match by {
-                Acceptance::Entry(handle) => {
+                Acceptor::Entry(handle) => {
                     let Some(receive) = self.book.receive_of(at, handle) else {
                         return Err(Wrong::Refused(format!(
                             "a match with {handle:?}, which was never added"
@@ -35,10 +33,9 @@ impl World {
                         Monitors { points: true, intervals: false },
                     )?;
                 }
-                Acceptance::Unexpected | Acceptance::Host => {
+                Acceptor::Host => {
                     self.tell(|| format!("    device {at} matches m{message} with nothing"));
                 }
-                Acceptance::Untagged => {}
             }
         }
         Ok(())
@@ -158,10 +155,14 @@ impl World {
         if decision != Some(&Decision::Receive(receive)) {
             return Err(Wrong::Completion(format!("r{receive} got m{message}, which was {decision:?}")));
         }
-        if address != address_of(receive) {
+        if address != self.places.address_of(receive) {
             return Err(Wrong::Completion(format!("r{receive} got m{message} at {address:#x}")));
         }
-        Ok(())
+        let length = self.scope.receives[receive as usize].length;
+        let sent = self.scope.messages[message as usize];
+        self.devices[usize::from(sent.path)]
+            .check_data(message, sent.length, address, length)
+            .map_err(|what| Wrong::Completion(format!("r{receive} got m{message}: {what}")))
     }
 
     pub(super) fn observe(&mut self, observation: Observation, by: Monitors) -> Result<(), Wrong> {

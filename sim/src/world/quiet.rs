@@ -4,9 +4,9 @@
 use tagmatch::ids::TagHandle;
 
 use super::book::Decision;
-use super::{World, Wrong, device_id};
+use super::{Machine, World, Wrong, device_id};
 
-impl World {
+impl<D: Machine> World<D> {
     /// To be asked when [`World::is_quiet`]; the user may still have something to do.
     ///
     /// # Errors
@@ -56,20 +56,16 @@ impl World {
 
     fn check_device(&self, at: usize) -> Result<(), Wrong> {
         let device = &self.devices[at];
-        let (Some(list), Some(driver)) = (device.list(), device.driver()) else { return Ok(()) };
+        device.check_quiet().map_err(|what| Wrong::Stuck(format!("device {at}: {what}")))?;
+        let Some(listed) = device.listed() else { return Ok(()) };
         let named = |handle: &TagHandle| self.book.receive_of(at, *handle);
-        let mirror: Vec<_> = self.engine.listed(device_id(at)).iter().map(named).collect();
-        let mut listed: Vec<_> = list
-            .entries()
-            .iter()
-            .map(|entry| driver.receive_wr_id(u32::from(entry.index)).map(TagHandle::from_bits))
-            .map(|handle| handle.and_then(|handle| named(&handle)))
-            .collect();
+        let mut mirror: Vec<_> = self.engine.listed(device_id(at)).iter().map(named).collect();
+        let mut listed: Vec<_> =
+            listed.into_iter().map(|handle| handle.and_then(|handle| named(&handle))).collect();
         listed.sort_unstable();
-        let mut sorted = mirror;
-        sorted.sort_unstable();
-        if sorted != listed {
-            return stuck(format!("device {at} lists {listed:?} and the mirror {sorted:?}"));
+        mirror.sort_unstable();
+        if mirror != listed {
+            return stuck(format!("device {at} lists {listed:?} and the mirror {mirror:?}"));
         }
         let (entries, _) = self.engine.entries(device_id(at));
         if entries as usize != listed.len() {
@@ -77,14 +73,6 @@ impl World {
                 "{entries} entries of device {at} are in use, and {} listed",
                 listed.len()
             ));
-        }
-        if driver.slots_used() > 0 {
-            return stuck(format!("{} command slots of device {at} are in use", driver.slots_used()));
-        }
-        let may_wake =
-            device.config().switches.activation == tagmatch::device::soft::switches::Activation::default();
-        if may_wake && let Some(entry) = list.entries().iter().find(|entry| !entry.active) {
-            return stuck(format!("entry {} of device {at} is not active", entry.index));
         }
         Ok(())
     }

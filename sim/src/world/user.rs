@@ -1,18 +1,16 @@
 //! What the user and fate do.
 
-use tagmatch::device::Device as _;
-use tagmatch::device::soft::{NoMemory, SoftDevice};
 use tagmatch::engine::{CancelOutcome, Kind, Posting, Receive};
 use tagmatch::ids::{DeviceId, MessageToken, PeerId};
 use tagmatch::matching::{Pattern, Stay};
-use tagmatch::seam::{Buffer, DeviceError, Placer};
+use tagmatch::seam::{Buffer, Placer};
 
 use super::book::Decision;
 use super::scope::Op;
-use super::{Monitors, World, Wrong, address_of, device_id};
+use super::{Machine, Monitors, World, Wrong, device_id};
 use crate::checker::{MessageName, Observation, ReceiveName};
 
-impl World {
+impl<D: Machine> World<D> {
     pub(super) fn is_possible(&self, thread: usize) -> bool {
         let ops = &self.scope.threads[thread];
         let Some(&op) = ops.get(self.book.done[thread]) else { return false };
@@ -53,7 +51,7 @@ impl World {
         let it = self.scope.receives[receive as usize];
         let posted = Receive {
             pattern: it.pattern,
-            buffer: Buffer::new(address_of(receive), it.length),
+            buffer: self.places.buffer(receive, it.length),
             context: u64::from(receive),
             kind: Kind::Once,
         };
@@ -132,7 +130,7 @@ impl World {
         let Some((claim, message)) = self.book.claims[number as usize].take() else { return Ok(()) };
         let length = self.scope.receives[receive as usize].length;
         self.book.progress[receive as usize].posted = true;
-        if self.engine.receive_claimed(claim, Buffer::new(address_of(receive), length), u64::from(receive)) {
+        if self.engine.receive_claimed(claim, self.places.buffer(receive, length), u64::from(receive)) {
             return Ok(());
         }
         if self.is_lost(message) {
@@ -165,7 +163,7 @@ impl World {
     }
 
     fn fail(&mut self, at: usize) -> Result<(), Wrong> {
-        self.devices[at].fail(DeviceError::Removed);
+        self.devices[at].fail();
         self.book.handle_failed(at);
         let scope = std::sync::Arc::clone(&self.scope);
         for message in scope.messages.iter().filter(|message| usize::from(message.path) == at) {
@@ -201,12 +199,12 @@ impl World {
 }
 
 /// Writes at once, and remembers what.
-struct Hand<'a> {
-    devices: &'a mut [SoftDevice<NoMemory>],
+struct Hand<'a, D> {
+    devices: &'a mut [D],
     placed: Option<(usize, MessageToken)>,
 }
 
-impl Placer for Hand<'_> {
+impl<D: Machine> Placer for Hand<'_, D> {
     fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
         let at = usize::from(device.0);
         let is_placed = self.devices[at].place_held(message, buffer);

@@ -70,9 +70,16 @@ impl Ledger {
         self.free.pop()
     }
 
-    /// The ADD was not posted.
+    /// The ADD was not posted, or the entry is kept no longer.
     pub fn give_back(&mut self, entry: u32) {
         self.free.push(entry);
+    }
+
+    /// A free entry is not to be used again yet: its number still names something. Until [`Self::give_back`].
+    pub fn keep(&mut self, entry: u32) {
+        if let Some(place) = self.free.iter().rposition(|free| *free == entry) {
+            self.free.swap_remove(place);
+        }
     }
 
     /// The ADD was posted, and the driver named it.
@@ -302,6 +309,19 @@ mod tests {
         assert_eq!(ledger.reserve(), None);
         ledger.give_back(second);
         assert_eq!(ledger.reserve(), Some(second));
+    }
+
+    #[test]
+    fn an_entry_that_is_kept_is_not_used_again_until_it_is_given_back() {
+        let mut ledger = ledger();
+        let entry = add(&mut ledger, 7, false);
+        assert_eq!(ledger.matched(entry), Ok(true));
+        ledger.keep(entry);
+        let other = ledger.reserve().unwrap();
+        assert_ne!(other, entry);
+        assert_eq!(ledger.reserve(), None);
+        ledger.give_back(entry);
+        assert_eq!(ledger.reserve(), Some(entry));
     }
 
     #[test]

@@ -210,6 +210,16 @@ impl TagMatchingSrq {
         if errno == 0 { Ok(number) } else { Err(Errno::returned(errno)) }
     }
 
+    /// A free entry whose number still names something: it is not used again until it is given back.
+    pub(super) fn keep(&mut self, entry: u32) {
+        self.ledger.keep(entry);
+    }
+
+    /// An entry that was kept may be used again.
+    pub(super) fn give_back(&mut self, entry: u32) {
+        self.ledger.give_back(entry);
+    }
+
     /// The accounts.
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {

@@ -98,7 +98,10 @@ impl VerbsDevice {
         let Some(matching) = self.matching() else { return };
         let Some(entry) = matching.entries.get_mut(index as usize) else { return };
         match entry.stage {
-            Stage::HandedBack(..) | Stage::Broken(_) | Stage::DataFollows(_) => entry.is_released = true,
+            Stage::HandedBack(..) | Stage::Broken(_) | Stage::DataFollows(_) => {
+                entry.is_released = true;
+                matching.srq.keep(index);
+            }
             Stage::Free | Stage::Posted | Stage::Done => {
                 if let Some(handle) = matching.forget(index) {
                     self.pending.push_back(Event::Released(handle));

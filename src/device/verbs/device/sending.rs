@@ -514,6 +514,9 @@ impl VerbsDevice {
             .and_then(|matching| matching.entries.get(index as usize))
             .is_some_and(|entry| entry.is_released);
         if is_released {
+            if let Some(matching) = self.matching() {
+                matching.srq.give_back(index);
+            }
             self.released(index);
         }
     }
