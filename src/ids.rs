@@ -2,6 +2,8 @@
 //!
 //! Not here: anything that knows what a name stands for.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 /// The 64 bits a message carries to be matched by. All of them are the user's (`fi_tagged(3)`).

@@ -16,7 +16,7 @@
     feature = "traces",
     doc = "* [`replay`] – a trace over anything that matches, every expected result checked"
 )]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![cfg_attr(
     test,
     allow(clippy::wildcard_enum_match_arm, reason = "a test names the one variant that it expects")

@@ -6,6 +6,8 @@
 //!
 //! Not here: who may say what when (that is `offload` and `engine`), and how a device does it.
 
+#![forbid(unsafe_code)]
+
 use crate::ids::{DeviceId, Ignore, MessageToken, PeerId, Tag, TagHandle, TransferId};
 
 /// What a device can do. Read once, when it joins an engine; it does not change afterwards.

@@ -64,6 +64,15 @@ fn unsafe_stays_where_memory_is_shared_with_devices_or_c() {
 }
 
 #[test]
+fn core_modules_forbid_unsafe_code() {
+    let paths: Vec<String> = texts().into_iter().map(|text| text.path).collect();
+    for root in rules::FORBIDDING {
+        assert!(paths.iter().any(|path| path == root), "{root} is gone; the rule is about it");
+    }
+    check(|path| path.starts_with("src/") && is_rust(path), rules::unsafe_not_forbidden);
+}
+
+#[test]
 fn an_ignored_test_says_why() {
     check(is_rust, rules::ignored_without_reason);
 }

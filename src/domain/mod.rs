@@ -7,6 +7,8 @@
 //!
 //! Not here: what the value does. It says by [`Handle`] how it takes work.
 
+#![forbid(unsafe_code)]
+
 mod buffer;
 mod owner;
 mod sync;

@@ -19,6 +19,8 @@
 //!
 //! Not here: sending, connections, memory. The engine follows no address.
 
+#![forbid(unsafe_code)]
+
 mod arrive;
 mod canonical;
 mod completion;

@@ -13,6 +13,8 @@
 //!
 //! Not here: what a receive or a message *is*. Both carry a plain value of the caller's.
 
+#![forbid(unsafe_code)]
+
 mod chunks;
 mod class;
 mod fifo;

@@ -12,6 +12,8 @@
 //!
 //! Not here: matching, and messages that wait ([`crate::engine`]).
 
+#![forbid(unsafe_code)]
+
 mod buffers;
 mod clause;
 mod entry;

@@ -7,6 +7,8 @@
 //!
 //! Not here: time. Whoever wants to know how long a replay takes measures around [`run`] or [`run_unchecked`].
 
+#![forbid(unsafe_code)]
+
 mod offload;
 mod software;
 pub mod synthetic;

@@ -11,6 +11,8 @@
 //!
 //! Not here: whether the expected results are right. That is for `replay` to find out.
 
+#![forbid(unsafe_code)]
+
 mod bundle;
 mod fields;
 mod header;

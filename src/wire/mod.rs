@@ -7,6 +7,8 @@
 //!
 //! Not here: framing. A device knows how long a message is, who sent it, and its immediate.
 
+#![forbid(unsafe_code)]
+
 mod app_ctx;
 mod control;
 mod cursor;

@@ -121,6 +121,17 @@ fn unsafe_in_the_wrong_module_is_found() {
 }
 
 #[test]
+fn a_core_module_that_does_not_forbid_unsafe_code_is_found_and_a_lint_lifted_elsewhere() {
+    let forbids = "//! A module.\n\n#![forbid(unsafe_code)]\n";
+    let lifts = format!("//! A module.\n\n#![{}(unsafe_code)]\n", "allow");
+    assert_eq!(rules::unsafe_not_forbidden(&text("src/ids.rs", forbids)).len(), 0);
+    assert_eq!(rules::unsafe_not_forbidden(&text("src/ids.rs", "//! A module.\n")).len(), 1);
+    assert_eq!(rules::unsafe_not_forbidden(&text("src/engine/mod.rs", &lifts)).len(), 2);
+    assert_eq!(rules::unsafe_not_forbidden(&text("src/engine/arrive.rs", &lifts)).len(), 1);
+    assert_eq!(rules::unsafe_not_forbidden(&text("src/device/verbs/mod.rs", &lifts)).len(), 0);
+}
+
+#[test]
 fn ignored_tests_without_a_reason_and_sleeps_are_found() {
     let bare = format!("    #[{}]\n", "ignore");
     assert_eq!(rules::ignored_without_reason(&text("a.rs", &bare)).len(), 1);

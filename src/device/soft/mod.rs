@@ -10,6 +10,8 @@
 //! Points where the contract is doubtful are [`switches`]. In step mode the device does one thing at a time,
 //! and which is the caller's choice: [`SoftDevice::steps`], [`SoftDevice::step`].
 
+#![forbid(unsafe_code)]
+
 mod canonical;
 pub mod completion;
 mod device;
