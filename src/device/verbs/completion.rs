@@ -1,0 +1,394 @@
+//! Completion queues, and what they hold.
+//!
+//! The kind with tag-matching information (`ibv_create_cq_ex`) is polled by batches: a poll section of the library is
+//! never left open, so that nothing can be posted in one (TM-CONTRACT 6.2). The plain kind (`ibv_create_cq`) is for
+//! sends, and for receives without tag matching. What is decoded here is decoded by flags (TM-CONTRACT 15.6).
+
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+
+use super::context::Context;
+use super::error::VerbsError;
+use super::sys::{self, Library, types};
+
+/// A work completion, decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Completion {
+    /// `enum ibv_wc_status`; 0 is success.
+    pub status: u32,
+    /// The id of the request or receive. It may name nothing where `status` is not success.
+    pub wr_id: u64,
+    /// `enum ibv_wc_opcode`. Not to be relied on where `status` is not success.
+    pub opcode: u32,
+    /// The vendor's error.
+    pub vendor_error: u32,
+    /// Bytes.
+    pub byte_len: u32,
+    /// Immediate data.
+    pub immediate: Option<u32>,
+    /// The local QP.
+    pub qp_num: u32,
+    /// What is valid, and what has happened.
+    pub flags: Flags,
+    /// Of a message: its tag, with [`Flags::matched`] only.
+    pub tag: u64,
+    /// Of a message: its sender's word, with [`Flags::matched`] only. Of a list operation: the device's count, in the
+    /// upper half.
+    pub app_ctx: u32,
+}
+
+/// `ibv_wc_flags`, as far as tag matching uses them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flags {
+    /// `IBV_WC_TM_MATCH`
+    pub matched: bool,
+    /// `IBV_WC_TM_DATA_VALID`
+    pub data_valid: bool,
+    /// `IBV_WC_TM_SYNC_REQ`
+    pub sync_requested: bool,
+}
+
+impl Flags {
+    const fn new(flags: u32) -> Self {
+        Self {
+            matched: flags & sys::IBV_WC_TM_MATCH != 0,
+            data_valid: flags & sys::IBV_WC_TM_DATA_VALID != 0,
+            sync_requested: flags & sys::IBV_WC_TM_SYNC_REQ != 0,
+        }
+    }
+}
+
+impl Completion {
+    fn plain(wc: &types::ibv_wc) -> Self {
+        let with_immediate = wc.wc_flags & sys::IBV_WC_WITH_IMM != 0;
+        Self {
+            status: wc.status,
+            wr_id: wc.wr_id,
+            opcode: wc.opcode,
+            vendor_error: wc.vendor_err,
+            byte_len: wc.byte_len,
+            immediate: with_immediate.then(|| u32::from_be(wc.imm_data)),
+            qp_num: wc.qp_num,
+            flags: Flags::default(),
+            tag: 0,
+            app_ctx: 0,
+        }
+    }
+
+    /// Whether it succeeded.
+    #[must_use]
+    pub const fn is_success(&self) -> bool {
+        self.status == sys::IBV_WC_SUCCESS
+    }
+
+    /// A message in a receive, matched or not.
+    #[must_use]
+    pub const fn is_receive(&self) -> bool {
+        matches!(self.opcode, sys::IBV_WC_RECV | sys::IBV_WC_TM_RECV | sys::IBV_WC_TM_NO_TAG)
+    }
+}
+
+/// A completion queue that could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[error(
+    "polling the completion queue failed with {result}: it was overrun, or the device wrote what cannot be"
+)]
+pub struct PollError {
+    /// What the call returned.
+    pub result: i32,
+}
+
+/// A completion queue of the plain kind. The only way to poll it is through this; queue pairs hold it as well.
+#[derive(Debug)]
+pub struct CompletionQueue {
+    inner: Arc<Queue>,
+    batch: Vec<types::ibv_wc>,
+}
+
+impl CompletionQueue {
+    /// At least so many entries.
+    ///
+    /// # Errors
+    /// More than the device has.
+    pub fn new(context: &Context, entries: u32) -> Result<Self, VerbsError> {
+        let count = i32::try_from(entries).unwrap_or(i32::MAX);
+        let create = context.library().ibv_create_cq;
+        // SAFETY: the context is open; no channel.
+        let raw = unsafe { create(context.raw(), count, ptr::null_mut(), ptr::null_mut(), 0) };
+        if raw.is_null() {
+            return Err(context.failed("ibv_create_cq"));
+        }
+        let inner = Arc::new(Queue { raw, context: context.clone() });
+        Ok(Self { inner, batch: vec![types::ibv_wc::default(); BATCH] })
+    }
+
+    /// Take what is there, a batch at most, and say how many.
+    ///
+    /// # Errors
+    /// The queue is broken.
+    pub fn poll(&mut self, mut take: impl FnMut(Completion)) -> Result<usize, PollError> {
+        // SAFETY: the queue exists.
+        let result = unsafe { sys::inline::poll_cq(self.inner.raw, &mut self.batch) };
+        let count = usize::try_from(result).map_err(|_| PollError { result })?;
+        for wc in self.batch.iter().take(count) {
+            take(Completion::plain(wc));
+        }
+        Ok(count)
+    }
+
+    /// For objects that complete here.
+    #[must_use]
+    pub fn handle(&self) -> QueueHandle {
+        QueueHandle(Arc::clone(&self.inner))
+    }
+
+    /// Entries.
+    #[must_use]
+    pub fn entries(&self) -> u32 {
+        self.inner.entries()
+    }
+}
+
+/// A completion queue of the extended kind, with tag-matching information.
+#[derive(Debug)]
+pub struct TagMatchingQueue {
+    inner: Arc<Queue>,
+    read: Accessors,
+}
+
+impl TagMatchingQueue {
+    /// At least so many entries.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where the provider knows no extended queues or no tag matching; or more entries than it has.
+    pub fn new(context: &Context, entries: u32) -> Result<Self, VerbsError> {
+        let mut attr = types::ibv_cq_init_attr_ex {
+            cqe: entries,
+            cq_context: ptr::null_mut(),
+            channel: ptr::null_mut(),
+            comp_vector: 0,
+            wc_flags: u64::from(WANTED),
+            comp_mask: 0,
+            flags: 0,
+            parent_domain: ptr::null_mut(),
+        };
+        // SAFETY: the context is open; no channel, no parent domain.
+        let created = unsafe { sys::inline::create_cq_ex(context.raw(), &mut attr) };
+        let raw = created.map_err(|errno| context.returned("ibv_create_cq_ex", errno))?;
+        if raw.is_null() {
+            return Err(context.failed("ibv_create_cq_ex"));
+        }
+        let inner = Arc::new(Queue { raw: raw.cast(), context: context.clone() });
+        // SAFETY: the queue was just made.
+        let read = unsafe { Accessors::of(raw) };
+        let read = read.ok_or_else(|| context.returned("ibv_create_cq_ex(TM_INFO)", libc::EOPNOTSUPP))?;
+        Ok(Self { inner, read })
+    }
+
+    /// Take what is there, `max` at most, and say how many.
+    ///
+    /// # Errors
+    /// The queue is broken. What was taken before stands.
+    pub fn poll(&mut self, max: usize, mut take: impl FnMut(Completion)) -> Result<usize, PollError> {
+        let queue = self.raw();
+        if max == 0 {
+            return Ok(0);
+        }
+        let mut none = 0;
+        // SAFETY: the queue exists, and no section is open: this opens and closes it.
+        let mut result = unsafe { (self.read.start_poll)(queue, &raw mut none) };
+        if result != 0 {
+            // No section was opened.
+            return if result == libc::ENOENT { Ok(0) } else { Err(PollError { result }) };
+        }
+        let mut taken = 0;
+        while result == 0 {
+            // SAFETY: a section is open, and is at a completion.
+            take(unsafe { self.read.completion(queue) });
+            taken += 1;
+            if taken == max {
+                break;
+            }
+            // SAFETY: a section is open.
+            result = unsafe { (self.read.next_poll)(queue) };
+        }
+        // SAFETY: a section is open.
+        unsafe { (self.read.end_poll)(queue) };
+        if result == 0 || result == libc::ENOENT { Ok(taken) } else { Err(PollError { result }) }
+    }
+
+    /// For objects that complete here.
+    #[must_use]
+    pub fn handle(&self) -> QueueHandle {
+        QueueHandle(Arc::clone(&self.inner))
+    }
+
+    /// Entries.
+    #[must_use]
+    pub fn entries(&self) -> u32 {
+        self.inner.entries()
+    }
+
+    fn raw(&self) -> *mut types::ibv_cq_ex {
+        self.inner.raw.cast()
+    }
+}
+
+/// A completion queue, for those who do not poll it.
+#[derive(Clone, Debug)]
+pub struct QueueHandle(Arc<Queue>);
+
+impl QueueHandle {
+    pub(super) fn raw(&self) -> *mut types::ibv_cq {
+        self.0.raw
+    }
+}
+
+struct Queue {
+    raw: *mut types::ibv_cq,
+    context: Context,
+}
+
+// SAFETY: libibverbs locks what threads share.
+unsafe impl Send for Queue {}
+// SAFETY: as above.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    fn entries(&self) -> u32 {
+        // SAFETY: the queue exists.
+        let entries = unsafe { (*self.raw).cqe };
+        u32::try_from(entries).unwrap_or(0)
+    }
+
+    fn library(&self) -> &'static Library {
+        self.context.library()
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: everything that completes here holds it and is gone.
+        let _errno = unsafe { (self.library().ibv_destroy_cq)(self.raw) };
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CompletionQueue").field(&self.context.name()).finish()
+    }
+}
+
+/// The functions of an extended queue, which has a slot for each; those not asked for are empty.
+#[derive(Clone, Copy, Debug)]
+struct Accessors {
+    start_poll: unsafe extern "C" fn(*mut types::ibv_cq_ex, *mut u32) -> libc::c_int,
+    next_poll: unsafe extern "C" fn(*mut types::ibv_cq_ex) -> libc::c_int,
+    end_poll: unsafe extern "C" fn(*mut types::ibv_cq_ex),
+    opcode: Read,
+    vendor_error: Read,
+    byte_len: Read,
+    immediate: Read,
+    qp_num: Read,
+    flags: Read,
+    tm_info: unsafe extern "C" fn(*mut types::ibv_cq_ex, *mut types::ibv_wc_tm_info),
+}
+
+type Read = unsafe extern "C" fn(*mut types::ibv_cq_ex) -> u32;
+
+impl Accessors {
+    /// # Safety
+    /// The queue exists.
+    unsafe fn of(queue: *mut types::ibv_cq_ex) -> Option<Self> {
+        // SAFETY: the queue exists, and nobody else uses it yet.
+        let queue = unsafe { &*queue };
+        Some(Self {
+            start_poll: queue.start_poll?,
+            next_poll: queue.next_poll?,
+            end_poll: queue.end_poll?,
+            opcode: queue.read_opcode?,
+            vendor_error: queue.read_vendor_err?,
+            byte_len: queue.read_byte_len?,
+            immediate: queue.read_imm_data?,
+            qp_num: queue.read_qp_num?,
+            flags: queue.read_wc_flags?,
+            tm_info: queue.read_tm_info?,
+        })
+    }
+
+    /// # Safety
+    /// A section is open, and is at a completion.
+    unsafe fn completion(&self, queue: *mut types::ibv_cq_ex) -> Completion {
+        // SAFETY: the queue exists.
+        let status = unsafe { (*queue).status };
+        // SAFETY: the queue exists.
+        let wr_id = unsafe { (*queue).wr_id };
+        // SAFETY: a section is open at a completion.
+        let qp_num = unsafe { (self.qp_num)(queue) };
+        let is_told =
+            matches!(status, sys::IBV_WC_SUCCESS | sys::IBV_WC_TM_ERR | sys::IBV_WC_TM_RNDV_INCOMPLETE);
+        if !is_told {
+            // SAFETY: as above.
+            let vendor_error = unsafe { (self.vendor_error)(queue) };
+            return Completion { status, wr_id, qp_num, vendor_error, ..Completion::default() };
+        }
+        // SAFETY: as above.
+        let opcode = unsafe { (self.opcode)(queue) };
+        // SAFETY: as above.
+        let flags = unsafe { (self.flags)(queue) };
+        // SAFETY: as above.
+        let byte_len = unsafe { (self.byte_len)(queue) };
+        let immediate = (flags & sys::IBV_WC_WITH_IMM != 0).then(|| {
+            // SAFETY: as above, and the completion has an immediate.
+            u32::from_be(unsafe { (self.immediate)(queue) })
+        });
+        let (mut info, decoded) = (types::ibv_wc_tm_info::default(), Flags::new(flags));
+        let is_operation = matches!(opcode, sys::IBV_WC_TM_ADD | sys::IBV_WC_TM_DEL | sys::IBV_WC_TM_SYNC);
+        if decoded.matched || is_operation {
+            // SAFETY: as above.
+            unsafe { (self.tm_info)(queue, &raw mut info) };
+        }
+        Completion {
+            status,
+            wr_id,
+            opcode,
+            vendor_error: 0,
+            byte_len,
+            immediate,
+            qp_num,
+            flags: decoded,
+            tag: info.tag,
+            app_ctx: info.r#priv,
+        }
+    }
+}
+
+const BATCH: usize = 32;
+const WANTED: u32 = sys::IBV_WC_EX_WITH_BYTE_LEN
+    | sys::IBV_WC_EX_WITH_IMM
+    | sys::IBV_WC_EX_WITH_QP_NUM
+    | sys::IBV_WC_EX_WITH_SRC_QP
+    | sys::IBV_WC_EX_WITH_TM_INFO;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_tag_matching_are_told_apart() {
+        let all = sys::IBV_WC_TM_MATCH | sys::IBV_WC_TM_DATA_VALID | sys::IBV_WC_TM_SYNC_REQ;
+        let expected = Flags { matched: true, data_valid: true, sync_requested: true };
+        assert_eq!(Flags::new(all), expected);
+        assert_eq!(Flags::new(sys::IBV_WC_TM_MATCH), Flags { matched: true, ..Flags::default() });
+        assert_eq!(Flags::new(sys::IBV_WC_WITH_IMM | sys::IBV_WC_GRH), Flags::default());
+    }
+
+    #[test]
+    fn the_immediate_of_a_plain_completion_is_in_network_order_and_counts_with_its_flag_only() {
+        let wc = types::ibv_wc { imm_data: 0x0102_0304_u32.to_be(), ..types::ibv_wc::default() };
+        assert_eq!(Completion::plain(&wc).immediate, None);
+        let wc = types::ibv_wc { wc_flags: sys::IBV_WC_WITH_IMM, ..wc };
+        assert_eq!(Completion::plain(&wc).immediate, Some(0x0102_0304));
+    }
+}

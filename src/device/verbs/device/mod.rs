@@ -1,0 +1,316 @@
+//! A verbs device as an engine sees it: with tag matching (TM-SRQ), or without it where there is none.
+//!
+//! ```text
+//!  submit ─▶ commands ─┬─▶ TM-SRQ (ADD DEL SYNC) ──▶ completion queue ─▶ receive ──┐
+//!                      └─▶ sending (READ, FIN) ─▶ QPs ─▶ completion queue ─▶ ──────┼─▶ events ─▶ poll
+//!  send_* ───────────────────▶ sending ─────────────────────────────────────▶ poll_sent
+//!                                                     failure (paths, device) ─────┘
+//! ```
+//!
+//! What the soft device does in one process, this does over libibverbs, and it tells its engine the same:
+//! TM-CONTRACT 15 lists the rules. Differences that an owner sees: peers are connected ([`VerbsDevice::prepare`],
+//! [`VerbsDevice::connect`]), memory is registered ([`VerbsDevice::register`]), and messages without a tag are there
+//! to be taken ([`VerbsDevice::take_untagged`]).
+//!
+//! Not here: sending by credits, and who the peers are; that is the endpoint's.
+
+mod commands;
+mod config;
+mod failure;
+mod held;
+mod open;
+mod peers;
+mod receive;
+mod regions;
+mod sending;
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use slab::Slab as Table;
+
+use super::completion::{Completion, CompletionQueue};
+use super::context::{Context, Limits, Port};
+use super::error::{TagMatchingRefusal, VerbsError};
+use super::memory::{MemoryRegion, ProtectionDomain, RemoteAccess};
+use super::receives::Slab;
+use super::tag_matching::{ListRequest, TagMatchingSrq};
+use crate::device::Device;
+use crate::ids::MessageToken;
+use crate::seam::{Capabilities, Command, DeviceError, Event, EventSink};
+
+pub use config::{TagMatching, VerbsConfig};
+pub use regions::{HostMemory, RegionId, Registered};
+pub use sending::{Message, SendDone, SendError, SendFailure, Sending};
+
+use held::HeldMessages;
+use peers::Peers;
+use receive::{Buffers, Matching, ReceiveSide, Untagged};
+use regions::Regions;
+use sending::{Outgoing, ReadJob};
+
+/// See the module.
+#[derive(Debug)]
+pub struct VerbsDevice {
+    // Dropped in this order (TM-CONTRACT 13): queue pairs, receive queue with its completion queue, the other
+    // completion queue, memory.
+    peers: Peers,
+    side: ReceiveSide,
+    send_queue: CompletionQueue,
+    jobs: Table<ReadJob>,
+    outgoing: Table<Outgoing>,
+    send_slab: Slab,
+    send_free: Vec<u32>,
+    regions: Regions,
+    domain: ProtectionDomain,
+    context: Context,
+    limits: Limits,
+    port: Port,
+    /// The own GID and its index, where addresses have one.
+    gid: Option<([u8; 16], u8)>,
+    config: VerbsConfig,
+    capabilities: Capabilities,
+    refusal: Option<TagMatchingRefusal>,
+    buffers: Buffers,
+    held: HeldMessages,
+    untagged: VecDeque<Untagged>,
+    untagged_count: u64,
+    /// Polled, not told.
+    pending: VecDeque<Event>,
+    sent: VecDeque<SendDone>,
+    failure: Option<DeviceError>,
+    failure_told: bool,
+    polls: u32,
+    checked: Instant,
+    scratch: Scratch,
+}
+
+/// Room that is used again and again.
+#[derive(Debug, Default)]
+struct Scratch {
+    completions: Vec<Completion>,
+    requests: Vec<ListRequest>,
+    names: Vec<Option<crate::ids::TagHandle>>,
+    entries: Vec<u32>,
+    indexes: Vec<u32>,
+}
+
+impl VerbsDevice {
+    /// Why it does not match, in one line, where it does not.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&TagMatchingRefusal> {
+        self.refusal.as_ref()
+    }
+
+    /// The device's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.context.name()
+    }
+
+    /// The port in use.
+    #[must_use]
+    pub const fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// What the device can do at most.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How it was set up.
+    #[must_use]
+    pub const fn config(&self) -> &VerbsConfig {
+        &self.config
+    }
+
+    /// Register memory of the caller's, so that tagged buffers may be in it, and peers may read it.
+    ///
+    /// # Errors
+    /// The device refuses.
+    ///
+    /// # Safety
+    /// As [`MemoryRegion::register`]; until [`Self::deregister`] or the end of the device.
+    pub unsafe fn register(
+        &mut self,
+        address: u64,
+        length: u64,
+        access: RemoteAccess,
+    ) -> Result<Registered, VerbsError> {
+        // SAFETY: the caller's promise.
+        let region = unsafe { MemoryRegion::register(&self.domain, address, length, access) }?;
+        Ok(self.regions.insert(region))
+    }
+
+    /// New memory, registered: freed when it is deregistered.
+    ///
+    /// # Errors
+    /// No memory, or the device refuses.
+    pub fn allocate(&mut self, length: usize, access: RemoteAccess) -> Result<Registered, VerbsError> {
+        let region = MemoryRegion::allocate(&self.domain, length, access)?;
+        Ok(self.regions.insert(region))
+    }
+
+    /// A registered region, to read and write its bytes.
+    #[must_use]
+    pub fn region(&self, id: RegionId) -> Option<&MemoryRegion> {
+        self.regions.find(id)
+    }
+
+    /// End a registration.
+    ///
+    /// # Errors
+    /// The caller's fault: there is no such region, or the device holds a buffer in it or reads into it.
+    pub fn deregister(&mut self, id: RegionId) -> Result<(), VerbsError> {
+        let Some(region) = self.regions.find(id) else {
+            return Err(VerbsError::Caller("there is no such region: it was deregistered before".into()));
+        };
+        let key = region.local_key();
+        if self.side.uses_key(key) || self.jobs.iter().any(|(_, job)| job.key == key) {
+            return Err(VerbsError::Caller(
+                "the region is in use: a tagged buffer in it was not released, or data is read into it"
+                    .into(),
+            ));
+        }
+        drop(self.regions.remove(id));
+        Ok(())
+    }
+
+    /// Let the owner see the messages without a tag that have come, oldest first, and forget them: their sender, the
+    /// name that [`Event::Untagged`] gave, and their bytes.
+    pub fn take_untagged(&mut self, mut take: impl FnMut(crate::ids::PeerId, MessageToken, &[u8])) -> usize {
+        let count = self.untagged.len();
+        while let Some(message) = self.untagged.pop_front() {
+            match &message.copied {
+                Some(bytes) => take(message.source, message.token, bytes),
+                None => {
+                    // SAFETY: the buffer is not posted.
+                    let bytes = unsafe { self.side.bytes(message.buffer, message.length) };
+                    take(message.source, message.token, bytes);
+                    self.buffers.give_back(message.buffer);
+                }
+            }
+        }
+        count
+    }
+
+    /// The oldest send that is done.
+    pub fn poll_sent(&mut self) -> Option<SendDone> {
+        self.sent.pop_front()
+    }
+
+    /// Messages that it keeps for the host.
+    #[must_use]
+    pub fn messages_held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Tags and command slots that could be used now; without a list none.
+    #[must_use]
+    pub fn free(&self) -> (usize, u32) {
+        match &self.side {
+            ReceiveSide::Matching(matching) => {
+                let ledger = matching.srq.ledger();
+                (ledger.tags_free(), ledger.slots_free())
+            }
+            ReceiveSide::Plain(_) | ReceiveSide::Gone => (0, 0),
+        }
+    }
+
+    /// Buffers for unexpected messages that are posted.
+    #[must_use]
+    pub const fn buffers_posted(&self) -> u32 {
+        self.buffers.posted
+    }
+
+    /// The TM-SRQ, where there is one.
+    #[must_use]
+    pub fn tag_matching(&self) -> Option<&TagMatchingSrq> {
+        match &self.side {
+            ReceiveSide::Matching(matching) => Some(&matching.srq),
+            ReceiveSide::Plain(_) | ReceiveSide::Gone => None,
+        }
+    }
+
+    /// Take from the queues; `room` events may be told. False: nothing was there.
+    fn progress(&mut self, room: usize) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        let received = self.poll_receives(room);
+        let sent = self.poll_sends();
+        if self.polls.is_multiple_of(self.config.events_every.max(1)) {
+            self.poll_events();
+        }
+        if received + sent == 0 {
+            self.idle();
+        }
+        received + sent > 0 || !self.pending.is_empty()
+    }
+
+    fn matching(&mut self) -> Option<&mut Matching> {
+        match &mut self.side {
+            ReceiveSide::Matching(matching) => Some(matching),
+            ReceiveSide::Plain(_) | ReceiveSide::Gone => None,
+        }
+    }
+}
+
+impl Device for VerbsDevice {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let taken = self.submit_all(commands);
+        match (&self.failure, taken) {
+            (Some(failure), _) => Err(failure.clone()),
+            (None, taken) => Ok(taken),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), DeviceError> {
+        self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
+    fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError> {
+        if let Some(failure) = self.failure.as_ref().filter(|_| self.failure_told) {
+            return Err(failure.clone());
+        }
+        let mut told = 0;
+        loop {
+            while told < max
+                && let Some(event) = self.pending.pop_front()
+            {
+                let answer = sink.handle_event(self.config.id, &event);
+                told += 1;
+                match &event {
+                    Event::Arrived(arrival) => {
+                        if let Err(text) = self.answer(arrival.message, answer, true) {
+                            self.fail(host_fault(&text));
+                        }
+                    }
+                    Event::DeviceFailed(_) => self.failure_told = true,
+                    Event::Matched(_)
+                    | Event::Data(_)
+                    | Event::Operation(_)
+                    | Event::Untagged { .. }
+                    | Event::Released(_)
+                    | Event::PathLost { .. } => {}
+                }
+            }
+            let is_over = told >= max || self.failure.is_some() || !self.progress(max - told);
+            if is_over && (told >= max || self.pending.is_empty()) {
+                return Ok(told);
+            }
+        }
+    }
+}
+
+/// The contract was broken on this side of it.
+fn host_fault(text: &str) -> DeviceError {
+    DeviceError::Contract(format!("the host, not the device: {text}"))
+}

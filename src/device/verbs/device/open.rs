@@ -1,0 +1,230 @@
+//! Opening: which device, which port, with tag matching or without.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use slab::Slab as Table;
+
+use super::super::completion::{CompletionQueue, TagMatchingQueue};
+use super::super::context::{Context, Limits, LinkLayer, Port, TagMatchingLimits};
+use super::super::error::{TagMatchingRefusal, VerbsError};
+use super::super::memory::ProtectionDomain;
+use super::super::receives::{SharedReceives, Slab};
+use super::super::sys;
+use super::super::tag_matching::TagMatchingSrq;
+use super::config::{Sizes, TagMatching, VerbsConfig};
+use super::held::HeldMessages;
+use super::peers::Peers;
+use super::receive::{Buffers, Matching, Plain, ReceiveSide};
+use super::regions::{HostMemory, Regions};
+use super::{Scratch, VerbsDevice};
+use crate::seam::Capabilities;
+
+impl VerbsDevice {
+    /// Open a device.
+    ///
+    /// Where it cannot match, it is opened without, and [`Self::refusal`] says why, unless matching is required.
+    ///
+    /// # Errors
+    /// There is no such device or port, matching is required and not there, or the device has too little of something.
+    pub fn open(config: VerbsConfig, memory: HostMemory) -> Result<Self, VerbsError> {
+        let context = Context::open(config.device.as_deref())?;
+        let limits = context.limits()?;
+        let port = choose_port(&context, &limits, config.port)?;
+        let gid = choose_gid(&context, &port, config.gid_index)?;
+        let config = checked(config, &context, &limits)?;
+        let domain = ProtectionDomain::new(&context)?;
+        let (side, sizes, refusal) = receive_side(&config, &limits, &port, &domain)?;
+        let entries = config.peers.saturating_mul(config.sends_per_peer).clamp(64, SEND_COMPLETIONS_MAX);
+        let send_queue = CompletionQueue::new(&context, entries.min(limits.completions))?;
+        let send_slab = Slab::new(&domain, config.send_buffers, buffer_length(&config))?;
+        let capabilities = capabilities(&config, &limits, &sizes);
+        let mut device = Self {
+            peers: Peers::default(),
+            buffers: Buffers::new(side.slab_count(), config.spare_buffers),
+            side,
+            send_queue,
+            jobs: Table::new(),
+            outgoing: Table::new(),
+            send_free: (0..send_slab.count()).rev().collect(),
+            send_slab,
+            regions: Regions::new(memory),
+            domain,
+            context,
+            limits,
+            port,
+            gid,
+            config,
+            capabilities,
+            refusal,
+            held: HeldMessages::default(),
+            untagged: VecDeque::new(),
+            untagged_count: 0,
+            pending: VecDeque::new(),
+            sent: VecDeque::new(),
+            failure: None,
+            failure_told: false,
+            polls: 0,
+            checked: Instant::now(),
+            scratch: Scratch::default(),
+        };
+        device.refill_plain().map_err(|errno| device.context.returned("ibv_post_srq_recv", errno.0))?;
+        Ok(device)
+    }
+}
+
+fn choose_port(context: &Context, limits: &Limits, wanted: Option<u8>) -> Result<Port, VerbsError> {
+    if let Some(wanted) = wanted {
+        let port = context.port(wanted)?;
+        return if port.is_active() { Ok(port) } else { Err(down(context, &port)) };
+    }
+    let mut first = None;
+    for number in 1..=limits.ports {
+        let port = context.port(number)?;
+        if port.is_active() {
+            return Ok(port);
+        }
+        first.get_or_insert(port);
+    }
+    let no_port = || VerbsError::NoPort { device: context.name().to_owned(), port: 1, ports: limits.ports };
+    Err(first.as_ref().map_or_else(no_port, |port| down(context, port)))
+}
+
+fn down(context: &Context, port: &Port) -> VerbsError {
+    VerbsError::PortDown { device: context.name().to_owned(), port: port.number, state: port.state }
+}
+
+/// Of the table the first of RoCE v2 whose address is not link-local, else the first of RoCE v2, else entry 0.
+fn choose_gid(
+    context: &Context,
+    port: &Port,
+    wanted: Option<u8>,
+) -> Result<Option<([u8; 16], u8)>, VerbsError> {
+    if let Some(index) = wanted {
+        return Ok(Some((context.gid(port.number, index)?.0, index)));
+    }
+    if !port.needs_gid {
+        return Ok(None);
+    }
+    let mut best = None;
+    for index in 0..u8::try_from(port.gids.min(255)).unwrap_or(u8::MAX) {
+        let Ok((gid, kind)) = context.gid(port.number, index) else { continue };
+        if gid == [0; 16] {
+            continue;
+        }
+        let is_v2 = kind == Some(sys::IBV_GID_TYPE_ROCE_V2);
+        let is_link_local = matches!(gid, [0xfe, 0x80, ..]);
+        let rank = (u8::from(is_v2) * 2) + u8::from(is_v2 && !is_link_local);
+        if best.is_none_or(|(best, _)| rank > best) {
+            best = Some((rank, (gid, index)));
+        }
+    }
+    match best {
+        Some((_, gid)) => Ok(Some(gid)),
+        None => Err(VerbsError::TooSmall {
+            device: context.name().to_owned(),
+            what: "the GID table of the port (entries in use)",
+            offered: 0,
+            needed: 1,
+        }),
+    }
+}
+
+/// The configuration, cut to what the device has where that is no harm.
+fn checked(config: VerbsConfig, context: &Context, limits: &Limits) -> Result<VerbsConfig, VerbsError> {
+    let too_small = |what, offered: u32, needed: u32| VerbsError::TooSmall {
+        device: context.name().to_owned(),
+        what,
+        offered: offered.into(),
+        needed: needed.into(),
+    };
+    let peers = config.peers.min(limits.queue_pairs / 2);
+    if peers == 0 {
+        return Err(too_small("peers (queue pairs, two for each)", limits.queue_pairs, 2));
+    }
+    let sends_per_peer = config.sends_per_peer.max(SENDS_MIN).min(limits.work_requests);
+    if sends_per_peer < SENDS_MIN {
+        return Err(too_small("requests in a send queue", limits.work_requests, SENDS_MIN));
+    }
+    let reads = config.reads.clamp(1, limits.reads.0.min(limits.reads.1).max(1));
+    let send_buffers = config.send_buffers.max(SEND_BUFFERS_MIN);
+    Ok(VerbsConfig { peers, sends_per_peer, reads, send_buffers, ..config })
+}
+
+type Chosen = (ReceiveSide, Sizes, Option<TagMatchingRefusal>);
+
+fn receive_side(
+    config: &VerbsConfig,
+    limits: &Limits,
+    port: &Port,
+    domain: &ProtectionDomain,
+) -> Result<Chosen, VerbsError> {
+    let refusal = match (config.tag_matching, &limits.tag_matching) {
+        (TagMatching::Off, _) => TagMatchingRefusal::NotWanted,
+        (_, None) => TagMatchingRefusal::NotReported,
+        (_, Some(tm)) => match matching_side(config, limits, tm, domain) {
+            Ok((side, sizes)) => return Ok((side, sizes, None)),
+            Err(error) if port.link == LinkLayer::Ethernet => TagMatchingRefusal::RoCe(error),
+            Err(error) => TagMatchingRefusal::Refused(error),
+        },
+    };
+    if config.tag_matching == TagMatching::Required {
+        let device = domain.context().name().to_owned();
+        return Err(VerbsError::NoTagMatching { device, reason: Box::new(refusal) });
+    }
+    let sizes = Sizes::plain(config, limits);
+    let slab = Slab::new(domain, sizes.unexpected, buffer_length(config))?;
+    let queue = CompletionQueue::new(domain.context(), sizes.completions)?;
+    let srq = SharedReceives::new(domain, slab)?;
+    Ok((ReceiveSide::Plain(Plain { srq, queue }), sizes, Some(refusal)))
+}
+
+fn matching_side(
+    config: &VerbsConfig,
+    limits: &Limits,
+    tm: &TagMatchingLimits,
+    domain: &ProtectionDomain,
+) -> Result<(ReceiveSide, Sizes), VerbsError> {
+    let sizes = Sizes::matching(config, limits, tm).ok_or_else(|| VerbsError::TooSmall {
+        device: domain.context().name().to_owned(),
+        what: "a completion queue or a shared receive queue",
+        offered: limits.completions.min(limits.shared_receives).into(),
+        needed: (Capabilities::UNEXPECTED_BUFFERS_MIN + config.spare_buffers + config.peers * 4).into(),
+    })?;
+    let queue = TagMatchingQueue::new(domain.context(), sizes.completions)?;
+    let slab = Slab::new(domain, sizes.unexpected + config.spare_buffers, buffer_length(config))?;
+    let srq = TagMatchingSrq::new(domain, queue, slab, sizes.tags, sizes.slots)?;
+    Ok((ReceiveSide::Matching(Box::new(Matching::new(srq, sizes.tags))), sizes))
+}
+
+fn capabilities(config: &VerbsConfig, limits: &Limits, sizes: &Sizes) -> Capabilities {
+    let is_matching = sizes.tags > 0;
+    let rendezvous = limits.tag_matching.is_some_and(|tm| tm.rendezvous && tm.rendezvous_header >= REQUEST);
+    Capabilities {
+        tags: sizes.tags,
+        command_slots: sizes.slots,
+        completions: sizes.counted,
+        unexpected_buffers: if is_matching { sizes.unexpected } else { 0 },
+        eager_limit: config.eager_limit.into(),
+        buffer_length_max: BUFFER_MAX.min(limits.region),
+        registration: is_matching,
+        rendezvous: is_matching && rendezvous,
+    }
+}
+
+/// A payload and the longest header before it.
+fn buffer_length(config: &VerbsConfig) -> u32 {
+    config.eager_limit.saturating_add(HEADERS).max(BUFFER_MIN)
+}
+
+/// Bytes of TMH and RVH.
+const REQUEST: u32 = 32;
+/// Room for the headers of messages with and without a tag (`wire`).
+const HEADERS: u32 = 64;
+/// The longest message of connection control (`wire`), and some more.
+const BUFFER_MIN: u32 = 128;
+/// A segment's length has 32 bits; devices take 2^31.
+const BUFFER_MAX: u64 = 1 << 31;
+const SENDS_MIN: u32 = 8;
+const SEND_BUFFERS_MIN: u32 = 8;
+const SEND_COMPLETIONS_MAX: u32 = 1 << 16;

@@ -1,0 +1,600 @@
+//! What comes in: completions of the receive side become events.
+//!
+//! Flags decide, not opcodes (TM-CONTRACT 15.6): that is done below, in the TM-SRQ; here is what it means to an engine.
+//! Not here: answers, commands, and what fails.
+
+use super::super::completion::{Completion, CompletionQueue};
+use super::super::error::Errno;
+use super::super::ledger::Kind;
+use super::super::receives::SharedReceives;
+use super::super::tag_matching::{TagCompletion, TagCompletionKind, TagMatchingSrq};
+use super::super::{receives, sys};
+use super::VerbsDevice;
+use super::held::{Body, Held};
+use super::sending::{ReadFor, ReadJob, SendFailure};
+use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
+use crate::seam::{
+    Arrival, Buffer, Data, DataTarget, DeviceError, Event, Header, Match, MatchStage, Operation,
+    OperationDone, Remote,
+};
+use crate::wire::{self, Message};
+
+/// What receives.
+#[derive(Debug)]
+pub(super) enum ReceiveSide {
+    /// With a matching list.
+    Matching(Box<Matching>),
+    /// Without.
+    Plain(Plain),
+    /// Nothing any more.
+    Gone,
+}
+
+/// A TM-SRQ and what the engine knows of its entries.
+#[derive(Debug)]
+pub(super) struct Matching {
+    pub(super) srq: TagMatchingSrq,
+    /// By the number of the ledger.
+    pub(super) entries: Vec<Entry>,
+    /// By the engine's index: its generation, and the number of the ledger.
+    pub(super) handles: Vec<Option<(u32, u32)>>,
+}
+
+/// A shared receive queue without a list.
+#[derive(Debug)]
+pub(super) struct Plain {
+    pub(super) srq: SharedReceives,
+    pub(super) queue: CompletionQueue,
+}
+
+/// What is known of an entry of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) handle: TagHandle,
+    pub(super) buffer: Buffer,
+    pub(super) stage: Stage,
+    /// The driver is done with it, and the engine was not told: its buffer is still in use.
+    pub(super) is_released: bool,
+}
+
+/// What the engine was told of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Not in the list.
+    Free,
+    /// In the list.
+    Posted,
+    /// It is matched, and its data is under way from this peer.
+    DataFollows(PeerId),
+    /// A rendezvous that the device hands back in two steps: it was told as data that follows, and is read here.
+    HandedBack(PeerId, u32, Tag),
+    /// The rest was cancelled, or makes no sense: to be told when the peer's queue pairs are gone.
+    Broken(PeerId),
+    /// Everything but its release was told.
+    Done,
+}
+
+impl Matching {
+    pub(super) fn new(srq: TagMatchingSrq, tags: u32) -> Self {
+        Self { srq, entries: vec![Entry::FREE; tags as usize], handles: Vec::new() }
+    }
+
+    /// The ledger's number of an entry.
+    pub(super) fn entry_of(&self, handle: TagHandle) -> Option<u32> {
+        let (generation, entry) = (*self.handles.get(handle.index as usize)?)?;
+        (generation == handle.generation).then_some(entry)
+    }
+
+    pub(super) fn name(&mut self, handle: TagHandle, entry: u32, buffer: Buffer) {
+        let index = handle.index as usize;
+        if self.handles.len() <= index {
+            self.handles.resize(index + 1, None);
+        }
+        if let Some(place) = self.handles.get_mut(index) {
+            *place = Some((handle.generation, entry));
+        }
+        if let Some(place) = self.entries.get_mut(entry as usize) {
+            *place = Entry { handle, buffer, stage: Stage::Posted, is_released: false };
+        }
+    }
+
+    /// Forget an entry of which everything was told.
+    pub(super) fn forget(&mut self, entry: u32) -> Option<TagHandle> {
+        let place = self.entries.get_mut(entry as usize)?;
+        let handle = std::mem::replace(place, Entry::FREE).handle;
+        if let Some(named) = self.handles.get_mut(handle.index as usize) {
+            *named = None;
+        }
+        Some(handle)
+    }
+}
+
+impl Entry {
+    const FREE: Self = Self {
+        handle: TagHandle { index: u32::MAX, generation: u32::MAX },
+        buffer: Buffer { address: 0, length: 0, key: 0, segments: 0 },
+        stage: Stage::Free,
+        is_released: false,
+    };
+}
+
+impl ReceiveSide {
+    pub(super) fn slab_count(&self) -> u32 {
+        self.slab().map_or(0, receives::Slab::count)
+    }
+
+    /// The first bytes of a buffer of the slab.
+    ///
+    /// # Safety
+    /// The buffer is not posted.
+    pub(super) unsafe fn bytes(&self, buffer: u32, length: u32) -> &[u8] {
+        // SAFETY: the caller's promise.
+        self.slab().map_or(&[], |slab| unsafe { slab.bytes(buffer, length) })
+    }
+
+    pub(super) fn uses_key(&self, key: u32) -> bool {
+        match self {
+            Self::Matching(matching) => {
+                matching.entries.iter().any(|entry| entry.stage != Stage::Free && entry.buffer.key == key)
+            }
+            Self::Plain(_) | Self::Gone => false,
+        }
+    }
+
+    fn slab(&self) -> Option<&receives::Slab> {
+        match self {
+            Self::Matching(matching) => Some(matching.srq.slab()),
+            Self::Plain(plain) => Some(plain.srq.slab()),
+            Self::Gone => None,
+        }
+    }
+}
+
+/// The buffers of the slab: posted, free, or kept with a message in them.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    free: Vec<u32>,
+    pub(super) posted: u32,
+    kept: u32,
+    kept_max: u32,
+}
+
+impl Buffers {
+    pub(super) fn new(count: u32, kept_max: u32) -> Self {
+        let free = (0..count).rev().collect();
+        Self { free, posted: 0, kept: 0, kept_max: kept_max.min(count.saturating_sub(1)) }
+    }
+
+    /// Take buffers to be posted; as many as there are free, up to `wanted`.
+    pub(super) fn take(&mut self, wanted: usize, into: &mut Vec<u32>) {
+        into.clear();
+        while into.len() < wanted
+            && let Some(buffer) = self.free.pop()
+        {
+            into.push(buffer);
+        }
+    }
+
+    pub(super) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// A buffer came back from the queue with a message in it.
+    fn completed(&mut self) {
+        self.posted = self.posted.saturating_sub(1);
+        self.kept += 1;
+    }
+
+    /// Whether a message may stay in its buffer.
+    pub(super) const fn may_keep(&self) -> bool {
+        self.kept <= self.kept_max
+    }
+
+    /// The message in it is no longer needed.
+    pub(super) fn give_back(&mut self, buffer: u32) {
+        self.kept = self.kept.saturating_sub(1);
+        self.free.push(buffer);
+    }
+}
+
+/// A message without a tag that waits for the owner.
+#[derive(Debug)]
+pub(super) struct Untagged {
+    pub(super) source: PeerId,
+    pub(super) token: MessageToken,
+    pub(super) buffer: u32,
+    pub(super) length: u32,
+    /// Its bytes, where its buffer was needed.
+    pub(super) copied: Option<Box<[u8]>>,
+}
+
+impl VerbsDevice {
+    /// Take completions of the receive side, so many that `room` events will do, and say how many.
+    pub(super) fn poll_receives(&mut self, room: usize) -> usize {
+        if matches!(self.side, ReceiveSide::Plain(_)) { self.poll_plain() } else { self.poll_matching(room) }
+    }
+
+    /// What is taken is told before the owner can submit again, but for releases: a completion that was polled and not
+    /// told would leave the engine with an entry that the driver has given to another.
+    fn poll_matching(&mut self, room: usize) -> usize {
+        let max = (room / 2).clamp(1, BATCH);
+        let mut taken = [None; BATCH];
+        let mut places = taken.iter_mut();
+        let Some(matching) = self.matching() else { return 0 };
+        let result = matching.srq.poll(max, |completion| {
+            if let Some(place) = places.next() {
+                *place = Some(completion);
+            }
+        });
+        for completion in taken.into_iter().flatten() {
+            match completion {
+                Ok(completion) => self.handle_tag_completion(&completion),
+                Err(error) => self.fail(DeviceError::Contract(error.to_string())),
+            }
+        }
+        match result {
+            Ok(count) => count,
+            Err(error) => {
+                self.fail(DeviceError::Contract(error.to_string()));
+                0
+            }
+        }
+    }
+
+    fn handle_tag_completion(&mut self, told: &TagCompletion) {
+        let completion = &told.completion;
+        match told.kind {
+            TagCompletionKind::Operation(kind, entry) => self.tell_operation(kind, entry, told),
+            TagCompletionKind::Match(entry) => self.tell_match(entry, told),
+            TagCompletionKind::Unexpected => self.receive(completion, true, true),
+            TagCompletionKind::NoTag => self.receive(completion, false, false),
+            TagCompletionKind::Failed if is_requester(completion.status) => {
+                // Of a READ that the device does by itself: its queue pair is dead, the list is not.
+                self.fail_path_by_number(completion.qp_num, SendFailure::of(completion));
+            }
+            // It names no entry, and the driver has freed a receive that may still be posted (TM-CONTRACT 9).
+            TagCompletionKind::Failed => self.fail(DeviceError::Completion {
+                status: completion.status,
+                vendor_error: completion.vendor_error,
+                wr_id: completion.wr_id,
+            }),
+        }
+    }
+
+    fn tell_operation(&mut self, kind: Kind, entry: u32, told: &TagCompletion) {
+        let completion = &told.completion;
+        let Some(matching) = self.matching() else { return };
+        let handle = matching.entries.get(entry as usize).map_or(Entry::FREE.handle, |entry| entry.handle);
+        let operation = match kind {
+            Kind::Add => Operation::Add(handle),
+            Kind::Del => Operation::Del(handle),
+            Kind::Sync => Operation::Sync,
+        };
+        self.pending.push_back(Event::Operation(OperationDone {
+            operation,
+            success: completion.is_success(),
+            phase: upper_half(completion.app_ctx),
+            sync_requested: completion.flags.sync_requested,
+        }));
+        if told.released {
+            self.released(entry);
+        }
+    }
+
+    /// The driver is done with an entry. The engine is told if nothing else writes to its buffer.
+    pub(super) fn released(&mut self, index: u32) {
+        let Some(matching) = self.matching() else { return };
+        let Some(entry) = matching.entries.get_mut(index as usize) else { return };
+        match entry.stage {
+            Stage::HandedBack(..) | Stage::Broken(_) | Stage::DataFollows(_) => entry.is_released = true,
+            Stage::Free | Stage::Posted | Stage::Done => {
+                if let Some(handle) = matching.forget(index) {
+                    self.pending.push_back(Event::Released(handle));
+                }
+            }
+        }
+    }
+
+    fn tell_match(&mut self, index: u32, told: &TagCompletion) {
+        let completion = &told.completion;
+        let Some(source) = self.source(completion.qp_num) else {
+            return self.unknown_number(completion.qp_num);
+        };
+        let Some(&entry) = self.matching().and_then(|matching| matching.entries.get(index as usize)) else {
+            return;
+        };
+        let incomplete = completion.status == sys::IBV_WC_TM_RNDV_INCOMPLETE;
+        match entry.stage {
+            Stage::Posted => self.tell_first(index, &entry, source, completion, incomplete),
+            // The rest of a message that was under way when its queue pair failed.
+            Stage::DataFollows(peer) if incomplete => {
+                self.set_stage(index, Stage::Broken(peer));
+                self.break_path(source, completion);
+            }
+            Stage::DataFollows(_) => {
+                self.set_stage(index, Stage::Done);
+                self.pending.push_back(Event::Data(Data {
+                    target: DataTarget::Entry(entry.handle),
+                    length: completion.byte_len.into(),
+                    immediate: completion.immediate,
+                    error: None,
+                }));
+            }
+            Stage::HandedBack(peer, app_ctx, tag) => self.read_handed_back(index, &entry, peer, app_ctx, tag),
+            Stage::Free | Stage::Broken(_) | Stage::Done => {
+                let text = format!("entry {index} got one more match completion");
+                self.fail(DeviceError::Contract(text));
+            }
+        }
+        if told.released {
+            self.released(index);
+        }
+    }
+
+    /// The first completion of a match.
+    fn tell_first(
+        &mut self,
+        index: u32,
+        entry: &Entry,
+        source: PeerId,
+        completion: &Completion,
+        incomplete: bool,
+    ) {
+        let tag = Tag(completion.tag);
+        let (next, stage, length) = match (incomplete, completion.flags.data_valid) {
+            (false, true) => (Stage::Done, MatchStage::Complete, u64::from(completion.byte_len)),
+            (false, false) => (Stage::DataFollows(source), MatchStage::DataFollows, 0),
+            // The headers may not be in the buffer yet, and the order of matches is that of these completions: told
+            // as data that follows, it is read here.
+            (true, false) => (Stage::HandedBack(source, completion.app_ctx, tag), MatchStage::DataFollows, 0),
+            (true, true) => match self.request_in(&entry.buffer) {
+                Ok(remote) => (Stage::Done, MatchStage::SoftwareRendezvous(remote), remote.length),
+                Err(_) => (Stage::Broken(source), MatchStage::DataFollows, 0),
+            },
+        };
+        self.set_stage(index, next);
+        self.pending.push_back(Event::Matched(Match {
+            handle: entry.handle,
+            source,
+            tag,
+            app_ctx: completion.app_ctx,
+            length,
+            immediate: completion.immediate,
+            stage,
+        }));
+        if let Stage::Broken(_) = next {
+            self.break_path(source, completion);
+        }
+    }
+
+    /// The second completion of a rendezvous that was handed back in two.
+    fn read_handed_back(&mut self, index: u32, entry: &Entry, peer: PeerId, app_ctx: u32, tag: Tag) {
+        match self.request_in(&entry.buffer) {
+            Ok(remote) => {
+                let target = ReadFor::Entry(index);
+                self.start_read(ReadJob::new(target, peer, (tag, app_ctx), remote, entry.buffer));
+            }
+            Err(_) => {
+                self.set_stage(index, Stage::Broken(peer));
+                self.fail_path_of(peer, None);
+            }
+        }
+    }
+
+    /// The request whose headers lie in a tagged buffer.
+    fn request_in(&self, buffer: &Buffer) -> Result<Remote, String> {
+        let mut bytes = [0; wire::Rendezvous::LENGTH_MAX];
+        let count = self.regions.read(buffer, &mut bytes)?;
+        let short = bytes.get(..wire::Rendezvous::HEADER_LENGTH.min(count)).unwrap_or_default();
+        let long = bytes.get(..count).unwrap_or_default();
+        match wire::decode(short).or_else(|_| wire::decode(long)) {
+            Ok(Message::Rendezvous(request)) => Ok(remote_of(&request)),
+            Ok(Message::Eager(_) | Message::Fin(_) | Message::Control(_)) => {
+                Err("a rendezvous was handed back without its headers".into())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// A message in a buffer of the slab.
+    fn receive(&mut self, completion: &Completion, counted: bool, may_have_tag: bool) {
+        let buffer = u32::try_from(completion.wr_id).unwrap_or(u32::MAX);
+        if buffer >= self.side.slab_count() {
+            let text = format!("a completion names receive {:#x}, which does not exist", completion.wr_id);
+            return self.fail(DeviceError::Contract(text));
+        }
+        self.buffers.completed();
+        let Some(source) = self.source(completion.qp_num) else {
+            return self.unknown_number(completion.qp_num);
+        };
+        // SAFETY: the device is done with the buffer, which is not posted.
+        let bytes = unsafe { self.side.bytes(buffer, completion.byte_len) };
+        let message = if may_have_tag { wire::decode(bytes).ok() } else { None };
+        let header = message.and_then(|message| header(&message, completion.immediate));
+        let Some(header) = header else {
+            return self.receive_untagged(source, buffer, completion.byte_len, counted);
+        };
+        let body = header.remote.map_or(Body::Slab(buffer), Body::Remote);
+        let in_hand = header.remote.is_none();
+        if !in_hand {
+            self.buffers.give_back(buffer);
+        }
+        let message = self.held.insert(Held { source, header, body });
+        self.pending.push_back(Event::Arrived(Arrival { message, source, header, in_hand, counted }));
+    }
+
+    fn receive_untagged(&mut self, source: PeerId, buffer: u32, length: u32, counted: bool) {
+        let token = MessageToken(UNTAGGED | self.untagged_count);
+        self.untagged_count = self.untagged_count.wrapping_add(1) & !UNTAGGED;
+        let event = Event::Untagged { source, message: token, length: length.into(), counted };
+        self.pending.push_back(event);
+        if !self.config.keep_untagged {
+            return self.buffers.give_back(buffer);
+        }
+        let copied = (!self.buffers.may_keep()).then(|| {
+            // SAFETY: the buffer is not posted.
+            let bytes: Box<[u8]> = unsafe { self.side.bytes(buffer, length) }.into();
+            self.buffers.give_back(buffer);
+            bytes
+        });
+        self.untagged.push_back(Untagged { source, token, buffer, length, copied });
+    }
+
+    /// The peer at the other end of a queue pair.
+    fn source(&mut self, number: u32) -> Option<PeerId> {
+        let (_, peer) = self.peers.by_number(number)?;
+        peer.heard = true;
+        Some(peer.id)
+    }
+
+    fn unknown_number(&mut self, number: u32) {
+        let text = format!("a completion names queue pair {number:#x}, which does not exist");
+        self.fail(DeviceError::Contract(text));
+    }
+
+    pub(super) fn set_stage(&mut self, index: u32, stage: Stage) {
+        if let Some(entry) = self.matching().and_then(|matching| matching.entries.get_mut(index as usize)) {
+            entry.stage = stage;
+        }
+    }
+
+    fn break_path(&mut self, peer: PeerId, completion: &Completion) {
+        self.fail_path_of(peer, Some(SendFailure::of(completion)));
+    }
+
+    fn poll_plain(&mut self) -> usize {
+        let mut completions = std::mem::take(&mut self.scratch.completions);
+        completions.clear();
+        let result = match &mut self.side {
+            ReceiveSide::Plain(plain) => plain.queue.poll(|completion| completions.push(completion)),
+            ReceiveSide::Matching(_) | ReceiveSide::Gone => Ok(0),
+        };
+        for completion in &completions {
+            if completion.is_success() {
+                self.receive(completion, false, true);
+            } else {
+                self.receive_failed(completion);
+            }
+        }
+        self.scratch.completions = completions;
+        let count = result.unwrap_or_else(|error| {
+            self.fail(DeviceError::Contract(error.to_string()));
+            0
+        });
+        if self.buffers.free() >= REFILL
+            && let Err(errno) = self.refill_plain()
+        {
+            self.fail(DeviceError::System { call: "ibv_post_srq_recv", errno: errno.0 });
+        }
+        count
+    }
+
+    /// Without tag matching an error names the receive that it used up, and kills its queue pair alone.
+    fn receive_failed(&mut self, completion: &Completion) {
+        let buffer = u32::try_from(completion.wr_id).unwrap_or(u32::MAX);
+        if buffer < self.side.slab_count() && !is_requester(completion.status) {
+            self.buffers.completed();
+            self.buffers.give_back(buffer);
+        }
+        self.fail_path_by_number(completion.qp_num, SendFailure::of(completion));
+    }
+
+    /// Post every free buffer; with tag matching the engine says when.
+    pub(super) fn refill_plain(&mut self) -> Result<(), Errno> {
+        let ReceiveSide::Plain(plain) = &mut self.side else { return Ok(()) };
+        self.buffers.take(usize::MAX, &mut self.scratch.indexes);
+        plain.srq.post(&self.scratch.indexes)?;
+        self.buffers.posted += u32::try_from(self.scratch.indexes.len()).unwrap_or(u32::MAX);
+        Ok(())
+    }
+}
+
+/// What the engine is told of a message that can be matched.
+fn header(message: &Message<'_>, immediate: Option<u32>) -> Option<Header> {
+    match message {
+        Message::Eager(eager) => Some(Header {
+            tag: eager.tag,
+            length: eager.payload.length(),
+            app_ctx: eager.context.to_bits(),
+            immediate,
+            remote: None,
+        }),
+        Message::Rendezvous(request) => Some(Header {
+            tag: request.tag,
+            length: request.memory.length,
+            app_ctx: request.context.to_bits(),
+            immediate,
+            remote: Some(remote_of(request)),
+        }),
+        Message::Fin(_) | Message::Control(_) => None,
+    }
+}
+
+fn remote_of(request: &wire::Rendezvous) -> Remote {
+    let wire::RemoteMemory { address, key, length } = request.memory;
+    Remote { address, key, length }
+}
+
+/// Errors of those who ask, as opposed to those who answer.
+const fn is_requester(status: u32) -> bool {
+    matches!(
+        status,
+        sys::IBV_WC_WR_FLUSH_ERR
+            | sys::IBV_WC_BAD_RESP_ERR
+            | sys::IBV_WC_REM_INV_REQ_ERR
+            | sys::IBV_WC_REM_ACCESS_ERR
+            | sys::IBV_WC_REM_OP_ERR
+            | sys::IBV_WC_RETRY_EXC_ERR
+            | sys::IBV_WC_RNR_RETRY_EXC_ERR
+    )
+}
+
+const fn upper_half(word: u32) -> u16 {
+    (word >> 16) as u16
+}
+
+/// Completions that are taken at a time.
+const BATCH: usize = 32;
+/// Without tag matching receives are posted by so many at least.
+const REFILL: usize = 8;
+/// Names of messages without a tag are told from those of held ones by this bit.
+const UNTAGGED: u64 = 1 << 63;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_posted_kept_and_free_and_never_two_of_it() {
+        let mut buffers = Buffers::new(4, 1);
+        let mut taken = Vec::new();
+        buffers.take(3, &mut taken);
+        buffers.posted += 3;
+        assert_eq!((taken.len(), buffers.free()), (3, 1));
+        buffers.completed();
+        assert!(buffers.may_keep());
+        buffers.completed();
+        assert!(!buffers.may_keep());
+        buffers.give_back(taken[0]);
+        assert!(buffers.may_keep());
+        assert_eq!((buffers.posted, buffers.free()), (1, 2));
+        buffers.take(9, &mut taken);
+        assert_eq!(taken.len(), 2);
+    }
+
+    #[test]
+    fn only_messages_with_a_tag_have_a_header() {
+        let eager = wire::Eager {
+            context: wire::AppContext::default(),
+            tag: Tag(5),
+            payload: wire::Payload::new(b"abc"),
+        };
+        let told = header(&Message::Eager(eager), Some(9)).unwrap();
+        assert_eq!((told.tag, told.length, told.immediate, told.remote), (Tag(5), 3, Some(9), None));
+        let memory = wire::RemoteMemory { address: 1, key: 2, length: 3 };
+        let request = wire::Rendezvous { context: wire::AppContext::default(), tag: Tag(6), memory };
+        let told = header(&Message::Rendezvous(request), None).unwrap();
+        assert_eq!(told.remote, Some(Remote { address: 1, key: 2, length: 3 }));
+        assert_eq!(header(&Message::Fin(request.fin()), None), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! Memory that the device's owner registered, and what the device itself may follow an address into.
+//!
+//! Not here: memory that a NIC reads and writes; the NIC checks its keys itself.
+
+use std::collections::HashMap;
+use std::ptr;
+
+use slab::Slab as Table;
+
+use super::super::error::VerbsError;
+use super::super::memory::{MemoryRegion, ProtectionDomain, RemoteAccess};
+use crate::seam::Buffer;
+
+/// What the device may do with the addresses of buffers when it copies by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HostMemory {
+    is_trusted: bool,
+}
+
+impl HostMemory {
+    /// Only regions that are registered with the device. A buffer elsewhere is a fault of the host's.
+    #[must_use]
+    pub const fn registered() -> Self {
+        Self { is_trusted: false }
+    }
+
+    /// Any buffer that a command or an answer names.
+    ///
+    /// # Safety
+    /// Every buffer that is given to the device is memory which stays, and which nothing else relies on, from the
+    /// moment it is given until the event that says that the device is done with it (`seam`).
+    #[must_use]
+    pub const unsafe fn trusted() -> Self {
+        Self { is_trusted: true }
+    }
+
+    pub(super) const fn is_trusted(self) -> bool {
+        self.is_trusted
+    }
+}
+
+/// A registered region, by its name with the device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RegionId(usize);
+
+/// What a registration gives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Registered {
+    /// Its name.
+    pub id: RegionId,
+    /// All of it, with the key by which this device knows it: what commands and answers may name parts of.
+    pub buffer: Buffer,
+    /// The key by which peers know it: what a rendezvous request carries.
+    pub remote_key: u32,
+}
+
+/// All registered regions of a device.
+#[derive(Debug)]
+pub(super) struct Regions {
+    host: HostMemory,
+    table: Table<MemoryRegion>,
+    by_key: HashMap<u32, usize>,
+}
+
+impl Regions {
+    pub(super) fn new(host: HostMemory) -> Self {
+        Self { host, table: Table::new(), by_key: HashMap::new() }
+    }
+
+    pub(super) fn insert(&mut self, region: MemoryRegion) -> Registered {
+        let (buffer, remote_key) = (region.buffer(0, region.length()), region.remote_key());
+        let id = self.table.insert(region);
+        self.by_key.insert(buffer.key, id);
+        Registered { id: RegionId(id), buffer, remote_key }
+    }
+
+    pub(super) fn find(&self, id: RegionId) -> Option<&MemoryRegion> {
+        self.table.get(id.0)
+    }
+
+    pub(super) fn remove(&mut self, id: RegionId) -> Option<MemoryRegion> {
+        let region = self.table.try_remove(id.0)?;
+        self.by_key.remove(&region.local_key());
+        Some(region)
+    }
+
+    /// The key by which the device knows this memory, if it is registered.
+    pub(super) fn key_of(&self, buffer: &Buffer) -> Option<u32> {
+        self.covering(buffer).map(MemoryRegion::local_key)
+    }
+
+    /// Register memory for one operation.
+    pub(super) fn register_once(
+        &self,
+        domain: &ProtectionDomain,
+        buffer: &Buffer,
+    ) -> Result<MemoryRegion, VerbsError> {
+        if !self.host.is_trusted() {
+            return Err(VerbsError::Caller(not_registered(buffer)));
+        }
+        // SAFETY: whoever made the memory trusted promised it for every buffer until the end of its operation.
+        unsafe { MemoryRegion::register(domain, buffer.address, buffer.length, RemoteAccess::NONE) }
+    }
+
+    /// Copy bytes into a buffer, as many as it takes.
+    pub(super) fn place(&self, buffer: &Buffer, bytes: &[u8]) -> Result<(), String> {
+        let length = usize::try_from(buffer.length).unwrap_or(usize::MAX).min(bytes.len());
+        let Some(bytes) = bytes.get(..length).filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
+        let place = self.pointer(buffer, length as u64)?;
+        // SAFETY: the buffer is in a registered region, or the host promised it; the bytes are a slab's or our own.
+        unsafe { ptr::copy(bytes.as_ptr(), place, length) };
+        Ok(())
+    }
+
+    /// Copy the beginning of one buffer into another.
+    pub(super) fn copy(&self, from: &Buffer, to: &Buffer) -> Result<(), String> {
+        let length = from.length.min(to.length);
+        if length == 0 {
+            return Ok(());
+        }
+        let (source, target) = (self.pointer(from, length)?, self.pointer(to, length)?);
+        let bytes = usize::try_from(length).map_err(|_| not_registered(to))?;
+        // SAFETY: both are in registered regions, or the host promised them; they may overlap.
+        unsafe { ptr::copy(source, target, bytes) };
+        Ok(())
+    }
+
+    /// The first bytes of a buffer that the device has written and is done with.
+    pub(super) fn read(&self, buffer: &Buffer, into: &mut [u8]) -> Result<usize, String> {
+        let length = usize::try_from(buffer.length).unwrap_or(usize::MAX).min(into.len());
+        if length == 0 {
+            return Ok(0);
+        }
+        let source = self.pointer(buffer, length as u64)?;
+        // SAFETY: the buffer is in a registered region, or the host promised it.
+        unsafe { ptr::copy_nonoverlapping(source, into.as_mut_ptr(), length) };
+        Ok(length)
+    }
+
+    fn pointer(&self, buffer: &Buffer, length: u64) -> Result<*mut u8, String> {
+        if buffer.segments != 1 {
+            return Err(format!("a buffer of {} segments, which this device does not take", buffer.segments));
+        }
+        if !self.host.is_trusted() && self.covering(&Buffer { length, ..*buffer }).is_none() {
+            return Err(not_registered(buffer));
+        }
+        let address = usize::try_from(buffer.address).map_err(|_| not_registered(buffer))?;
+        Ok(ptr::with_exposed_provenance_mut(address))
+    }
+
+    fn covering(&self, buffer: &Buffer) -> Option<&MemoryRegion> {
+        let covers = |region: &&MemoryRegion| region.contains(buffer.address, buffer.length);
+        if buffer.key == 0 {
+            return self.table.iter().map(|(_, region)| region).find(covers);
+        }
+        self.by_key.get(&buffer.key).and_then(|id| self.table.get(*id)).filter(covers)
+    }
+}
+
+fn not_registered(buffer: &Buffer) -> String {
+    let Buffer { address, length, key, .. } = buffer;
+    format!("no memory at {address:#x}, {length} bytes, key {key:#x} is registered with this device")
+}

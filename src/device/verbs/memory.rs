@@ -1,0 +1,300 @@
+//! Protection domains and registered memory.
+//!
+//! Registration is explicit: there is no cache of registrations, since nothing here would hear of memory that is
+//! unmapped and mapped again (DESIGN 6). What registers, deregisters.
+
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+
+use super::context::Context;
+use super::error::{Errno, VerbsError};
+use super::sys::{self, types};
+use crate::seam::Buffer;
+
+/// A protection domain. Clones share it.
+#[derive(Clone, Debug)]
+pub struct ProtectionDomain(Arc<Domain>);
+
+impl ProtectionDomain {
+    /// # Errors
+    /// The device has none left.
+    pub fn new(context: &Context) -> Result<Self, VerbsError> {
+        // SAFETY: the context is open.
+        let raw = unsafe { (context.library().ibv_alloc_pd)(context.raw()) };
+        if raw.is_null() {
+            return Err(context.failed("ibv_alloc_pd"));
+        }
+        Ok(Self(Arc::new(Domain { raw, context: context.clone() })))
+    }
+
+    /// The device that it is of.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    pub(super) fn raw(&self) -> *mut types::ibv_pd {
+        self.0.raw
+    }
+}
+
+struct Domain {
+    raw: *mut types::ibv_pd,
+    context: Context,
+}
+
+// SAFETY: libibverbs locks what threads share.
+unsafe impl Send for Domain {}
+// SAFETY: as above.
+unsafe impl Sync for Domain {}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // SAFETY: every object of the domain holds it and is gone.
+        let _errno = unsafe { (self.context.library().ibv_dealloc_pd)(self.raw) };
+    }
+}
+
+impl fmt::Debug for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProtectionDomain").field(&self.context.name()).finish()
+    }
+}
+
+/// What a peer may do with registered memory. The own device may always read and write it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RemoteAccess {
+    /// Read: the payload of a rendezvous.
+    pub read: bool,
+    /// Write.
+    pub write: bool,
+}
+
+impl RemoteAccess {
+    /// Nothing.
+    pub const NONE: Self = Self { read: false, write: false };
+    /// Read alone.
+    pub const READ: Self = Self { read: true, write: false };
+
+    fn bits(self) -> libc::c_int {
+        let read = if self.read { sys::IBV_ACCESS_REMOTE_READ } else { 0 };
+        let write = if self.write { sys::IBV_ACCESS_REMOTE_WRITE } else { 0 };
+        (sys::IBV_ACCESS_LOCAL_WRITE | read | write).cast_signed()
+    }
+}
+
+/// Memory that a device may read and write, as long as this exists.
+#[derive(Debug)]
+pub struct MemoryRegion {
+    raw: RegionPointer,
+    domain: ProtectionDomain,
+    address: u64,
+    length: u64,
+    keys: (u32, u32),
+    own: Option<Mapping>,
+}
+
+impl MemoryRegion {
+    /// Register memory of the caller's.
+    ///
+    /// # Errors
+    /// The device refuses: ENOMEM where the limit of locked memory is reached, EFAULT where there is no such memory.
+    ///
+    /// # Safety
+    /// The memory stays until the region is dropped, and meanwhile the device, and peers as `access` says, may read
+    /// and write it at any time: nothing else may rely on its content but what the caller keeps them from.
+    pub unsafe fn register(
+        domain: &ProtectionDomain,
+        address: u64,
+        length: u64,
+        access: RemoteAccess,
+    ) -> Result<Self, VerbsError> {
+        let too_long =
+            || VerbsError::Caller(format!("{length} bytes at {address:#x}: beyond the address space"));
+        let start = usize::try_from(address).map_err(|_| too_long())?;
+        let bytes = usize::try_from(length).map_err(|_| too_long())?;
+        start.checked_add(bytes).ok_or_else(too_long)?;
+        let pointer = ptr::with_exposed_provenance_mut(start);
+        let context = domain.context();
+        // SAFETY: the domain exists; the caller promises the memory.
+        let raw = unsafe { (context.library().ibv_reg_mr)(domain.raw(), pointer, bytes, access.bits()) };
+        if raw.is_null() {
+            return Err(context.failed("ibv_reg_mr"));
+        }
+        // SAFETY: a region that was just made.
+        let local = unsafe { (*raw).lkey };
+        // SAFETY: as above.
+        let remote = unsafe { (*raw).rkey };
+        let (raw, domain) = (RegionPointer(raw), domain.clone());
+        Ok(Self { raw, domain, address, length, keys: (local, remote), own: None })
+    }
+
+    /// New memory of so many zero bytes, in pages of its own, registered.
+    ///
+    /// # Errors
+    /// No memory, or as [`Self::register`].
+    pub fn allocate(
+        domain: &ProtectionDomain,
+        length: usize,
+        access: RemoteAccess,
+    ) -> Result<Self, VerbsError> {
+        let own =
+            Mapping::new(length).map_err(|errno| VerbsError::call("mmap", domain.context().name(), errno))?;
+        let address = own.start.expose_provenance() as u64;
+        // SAFETY: the mapping lives as long as the region, and is looked at through this type only.
+        let mut region = unsafe { Self::register(domain, address, length as u64, access) }?;
+        region.own = Some(own);
+        Ok(region)
+    }
+
+    /// The key by which the own device knows it.
+    #[must_use]
+    pub const fn local_key(&self) -> u32 {
+        self.keys.0
+    }
+
+    /// The key by which peers know it.
+    #[must_use]
+    pub const fn remote_key(&self) -> u32 {
+        self.keys.1
+    }
+
+    /// First byte.
+    #[must_use]
+    pub const fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// A stretch of it, with its key; cut at its end.
+    #[must_use]
+    pub const fn buffer(&self, offset: u64, length: u64) -> Buffer {
+        let offset = if offset < self.length { offset } else { self.length };
+        let rest = self.length - offset;
+        let length = if length < rest { length } else { rest };
+        Buffer { address: self.address + offset, length, key: self.keys.0, segments: 1 }
+    }
+
+    /// Whether the stretch lies in it.
+    #[must_use]
+    pub const fn contains(&self, address: u64, length: u64) -> bool {
+        match address.checked_sub(self.address) {
+            Some(offset) => offset <= self.length && length <= self.length - offset,
+            None => false,
+        }
+    }
+
+    /// Copy bytes into it. False: they do not fit there, and nothing was done.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(place) = self.place(offset, bytes.len() as u64) else { return false };
+        // SAFETY: the stretch lies in the region, which is not Rust's to reason about.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        true
+    }
+
+    /// Copy bytes out of it. False: there are not so many there, and nothing was done.
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> bool {
+        let Some(place) = self.place(offset, into.len() as u64) else { return false };
+        // SAFETY: the stretch lies in the region.
+        unsafe { ptr::copy_nonoverlapping(place, into.as_mut_ptr(), into.len()) };
+        true
+    }
+
+    /// The bytes, where the device has nothing to do with them now.
+    ///
+    /// # Safety
+    /// Neither the device nor a peer writes there while the slice is used.
+    pub(super) unsafe fn bytes(&self, offset: u64, length: u64) -> &[u8] {
+        let place = self.place(offset, length);
+        let length = usize::try_from(length).unwrap_or(0);
+        match place {
+            // SAFETY: the stretch lies in the region; the caller promises that nobody writes.
+            Some(place) => unsafe { std::slice::from_raw_parts(place, length) },
+            None => &[],
+        }
+    }
+
+    fn place(&self, offset: u64, length: u64) -> Option<*mut u8> {
+        let address = self.address.checked_add(offset)?;
+        let inside = self.contains(address, length);
+        inside.then(|| ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0)))
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        // SAFETY: the region exists, and no request that names it can be made any more.
+        let errno = unsafe { (self.domain.context().library().ibv_dereg_mr)(self.raw.0) };
+        if errno != 0 {
+            // The device may still write: lost memory is better than memory that changes under its next owner.
+            std::mem::forget(self.own.take());
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RegionPointer(*mut types::ibv_mr);
+
+// SAFETY: libibverbs locks what threads share; the pointer is only handed back to it.
+unsafe impl Send for RegionPointer {}
+// SAFETY: as above.
+unsafe impl Sync for RegionPointer {}
+
+/// Pages of our own: none of another's memory is on them, which matters to a child process after a fork.
+#[derive(Debug)]
+struct Mapping {
+    start: *mut libc::c_void,
+    length: usize,
+}
+
+// SAFETY: memory of the process, looked at through raw pointers only.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(length: usize) -> Result<Self, Errno> {
+        let length = length.max(1);
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping, wherever there is room.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(Self { start, length }) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody knows its address any more.
+        let _result = unsafe { libc::munmap(self.start, self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remote_access_adds_to_what_the_own_device_may() {
+        assert_eq!(RemoteAccess::NONE.bits(), 1);
+        assert_eq!(RemoteAccess::READ.bits(), 5);
+        assert_eq!(RemoteAccess { read: true, write: true }.bits(), 7);
+    }
+
+    #[test]
+    fn a_mapping_is_zero_writable_and_page_aligned() {
+        let mapping = Mapping::new(10_000).unwrap();
+        assert_eq!(mapping.start.addr() % 4096, 0);
+        let place = mapping.start.cast::<u8>().wrapping_add(9_999);
+        // SAFETY: inside the mapping.
+        assert_eq!(unsafe { place.read() }, 0);
+        // SAFETY: inside the mapping.
+        unsafe { place.write(7) };
+    }
+}
