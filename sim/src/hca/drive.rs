@@ -68,8 +68,9 @@ impl<M: HostMemory> Hca<M> {
             round.clear();
             round.extend(self.qps.keys());
             for &qpn in &round {
-                done += burst(|| self.step_send(qpn) || self.step_flush(qpn));
+                // A card acknowledges at once: before what the program sends in answer.
                 done += burst(|| self.step_respond(qpn));
+                done += burst(|| self.step_send(qpn) || self.step_flush(qpn));
             }
             let mut next = (0, 0);
             while let Some((&(from, to), _)) = self.flows.range(next..).next() {

@@ -43,6 +43,8 @@ mod responder;
 mod srq;
 mod tag_commands;
 mod tag_receive;
+#[cfg(test)]
+mod tests;
 mod tm;
 pub mod verbs;
 mod wqe;

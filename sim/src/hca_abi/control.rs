@@ -98,9 +98,8 @@ impl Drop for HcaControl {
 pub(crate) fn sysfs_device(index: u32, config: &HcaConfig) -> SysfsDevice {
     let is_ethernet = config.link_layer == LinkLayer::Ethernet;
     let lid = if is_ethernet { 0 } else { config.lid };
-    // On Ethernet an address is there twice: for the first and for the second version of RoCE.
-    let gids = if is_ethernet { vec![config.gid; 2] } else { vec![config.gid] };
     let network_device = is_ethernet.then(|| "lo".to_string());
+    let gids = vec![config.gid];
     SysfsDevice { index, node_guid: config.node_guid, lid, is_ethernet, gids, network_device }
 }
 

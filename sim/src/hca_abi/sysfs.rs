@@ -177,8 +177,7 @@ impl Sysfs {
         }
         for (index, gid) in device.gids.iter().enumerate() {
             self.file(&format!("{path}/gids/{index}"), &gid_text(gid))?;
-            let is_second_version = device.is_ethernet && index % 2 == 1;
-            let kind = if is_second_version { "RoCE v2" } else { "IB/RoCE v1" };
+            let kind = if device.is_ethernet { "RoCE v2" } else { "IB/RoCE v1" };
             self.file(&format!("{path}/gid_attrs/types/{index}"), kind)?;
             // Without a network device the file is empty, as libibverbs takes a failing read.
             let network = device.network_device.as_deref().unwrap_or_default();

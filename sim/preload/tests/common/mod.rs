@@ -7,12 +7,15 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// One fabric, gone when dropped.
 pub(crate) struct Fabric {
     run: PathBuf,
     options: String,
+    /// Most of these programs spin: one fabric at a time is done sooner than several at once.
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Fabric {
@@ -27,7 +30,8 @@ impl Fabric {
         let run = std::env::temp_dir().join(format!("tagmatch-hca-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&run);
         fs::create_dir_all(&run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
-        Self { run, options: options.into() }
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { run, options: options.into(), _turn: turn }
     }
 
     /// A program on this fabric, ended after a minute.
@@ -141,6 +145,7 @@ fn text(output: &Output) -> String {
     )
 }
 
+static TURN: Mutex<()> = Mutex::new(());
 const PACKAGES: &str =
     "apt-get install ibverbs-utils ibverbs-providers perftest ucx-utils (or what they are called elsewhere)";
 /// Time limit of one program. `timeout` answers 124 then.
