@@ -277,9 +277,8 @@ impl Verbs {
             if since.elapsed() > PATIENCE {
                 return Err(Fault::new(format!("{what} did not come about: nothing happens any more")));
             }
-            if !self.drive.is_driving() {
-                std::thread::yield_now();
-            }
+            // Whoever has the next move may want this processor.
+            std::thread::yield_now();
         }
         Ok(())
     }
@@ -294,7 +293,11 @@ impl Verbs {
         })?;
         let begin = Instant::now();
         while self.senders.outstanding()? > 0 {
-            if !self.progress()? && !self.drive.step(0) && begin.elapsed() > PATIENCE {
+            if self.progress()? || self.drive.step(0) {
+                continue;
+            }
+            std::thread::yield_now();
+            if begin.elapsed() > PATIENCE {
                 return Err(Fault::new("a sender waits for a FIN that does not come"));
             }
         }
