@@ -379,6 +379,17 @@ pub enum Command {
     },
 }
 
+/// The engine's hand: what it wants written at once, without a command and without an [`Event::Data`].
+///
+/// The owner gives it to [`crate::engine::Engine::post_placing`], and passes on what is asked of it to
+/// [`crate::device::Device::place`].
+pub trait Placer {
+    /// Write the payload of a message that the device holds, and whose arrival said [`Arrival::in_hand`], as an
+    /// [`Answer::Accept`] on the spot would have. When this says true the payload is in its place, and the device has
+    /// forgotten the message. False: it cannot be done here and now, and nothing has changed; a command will do it.
+    fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool;
+}
+
 /// The engine's ear: a device tells its events one by one, and places data by the answers.
 pub trait EventSink {
     /// Take one event. The answer counts only for [`Event::Arrived`]; for others it is [`Answer::Hold`].

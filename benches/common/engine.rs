@@ -15,7 +15,7 @@ use tagmatch::ids::{DeviceId, MessageToken, PeerId, ReceiveId, Tag, TagHandle};
 use tagmatch::matching::{Envelope, Pattern};
 use tagmatch::seam::{
     Answer, Arrival, Buffer, Capabilities, Command, Data, DataTarget, Event, EventSink, Header, Match,
-    MatchStage, Operation, OperationDone,
+    MatchStage, Operation, OperationDone, Placer,
 };
 
 use super::subject::Subject;
@@ -25,26 +25,43 @@ use super::subject::Subject;
 pub(crate) struct EngineSubject {
     engine: Engine,
     device: DeviceId,
+    memory: Memory,
+}
+
+/// A message's payload where it came, and the receive's buffer.
+#[derive(Debug)]
+struct Memory {
     payload: [u8; MESSAGE_BYTES],
     buffer: [u8; MESSAGE_BYTES],
 }
 
-impl Default for EngineSubject {
-    fn default() -> Self {
-        let mut engine = Engine::new(config());
-        let device = engine.add_device(Capabilities::default()).expect("a device without tags may join");
-        Self { engine, device, payload: [0x5a; MESSAGE_BYTES], buffer: [0; MESSAGE_BYTES] }
-    }
-}
-
-impl EngineSubject {
+impl Memory {
     /// The device's part: the payload goes where it shall.
     #[inline]
     fn place(&mut self) {
         self.buffer.copy_from_slice(black_box(&self.payload));
         black_box(&mut self.buffer);
     }
+}
 
+impl Placer for Memory {
+    #[inline]
+    fn place(&mut self, _: DeviceId, _: MessageToken, _: &Buffer) -> bool {
+        Self::place(self);
+        true
+    }
+}
+
+impl Default for EngineSubject {
+    fn default() -> Self {
+        let mut engine = Engine::new(config());
+        let device = engine.add_device(Capabilities::default()).expect("a device without tags may join");
+        let memory = Memory { payload: [0x5a; MESSAGE_BYTES], buffer: [0; MESSAGE_BYTES] };
+        Self { engine, device, memory }
+    }
+}
+
+impl EngineSubject {
     /// Does what the engine asks for held messages, tells it, and reads the completions.
     #[inline]
     fn serve(&mut self) -> usize {
@@ -52,7 +69,7 @@ impl EngineSubject {
         while let Some(&command) = self.engine.poll_commands(self.device).first() {
             self.engine.handle_submitted(self.device, 1);
             if let Command::Answer { answer: Answer::Accept { transfer: Some(transfer), .. }, .. } = command {
-                self.place();
+                self.memory.place();
                 let target = DataTarget::Transfer(transfer);
                 let data = Data { target, length: MESSAGE_BYTES as u64, immediate: None, error: None };
                 self.engine.handle_event(self.device, &Event::Data(data));
@@ -82,8 +99,13 @@ impl Subject for EngineSubject {
 
     #[inline]
     fn post(&mut self, receive: &Receive) -> Option<ReceiveId> {
-        match self.engine.post(receive) {
+        match self.engine.post_placing(receive, &mut self.memory) {
             Posting::Queued(receive) => Some(receive),
+            Posting::Placed(message) => {
+                // The completion, read.
+                assert_eq!(black_box(message).length, MESSAGE_BYTES as u64);
+                None
+            }
             Posting::Matched(_) => {
                 assert_eq!(self.serve(), 1, "one completion");
                 None
@@ -95,8 +117,8 @@ impl Subject for EngineSubject {
     fn arrive(&mut self, event: &Event) -> bool {
         match self.engine.handle_event(self.device, event) {
             Answer::Accept { .. } => {
-                self.place();
-                self.engine.poll_completion().is_some()
+                self.memory.place();
+                black_box(self.engine.next_completion()).is_some()
             }
             Answer::Hold | Answer::Discard => false,
         }

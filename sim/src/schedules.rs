@@ -204,6 +204,7 @@ pub fn program(seed: u64) -> Scope {
     messages(&mut scope, senders, &mut random);
     user(&mut scope, senders, &mut random);
     fate(&mut scope, senders, &mut random);
+    scope.placing = random.once_in(2);
     scope
 }
 

@@ -144,7 +144,7 @@ fn failed_del_first(rules: Rules) -> (Vec<End>, bool) {
     let receive = Receive { pattern: any(0xa, 0), buffer: Buffer::new(0, 64), context: 0, kind: Kind::Once };
     let id = match engine.post(&receive) {
         Posting::Queued(id) => Some(id),
-        Posting::Matched(_) => None,
+        Posting::Matched(_) | Posting::Placed(_) => None,
     };
     let id = id.expect("nothing is unexpected");
     let commands = engine.poll_commands(NIC).to_vec();

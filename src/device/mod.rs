@@ -7,7 +7,8 @@ pub mod soft;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod verbs;
 
-use crate::seam::{Capabilities, Command, DeviceError, EventSink};
+use crate::ids::MessageToken;
+use crate::seam::{Buffer, Capabilities, Command, DeviceError, EventSink};
 
 /// What every device does.
 ///
@@ -28,6 +29,18 @@ pub trait Device {
     /// # Errors
     /// The device failed.
     fn flush(&mut self) -> Result<(), DeviceError>;
+
+    /// Write the payload of a message that is held, and whose arrival said
+    /// [`in_hand`](crate::seam::Arrival::in_hand): at most `buffer.length` bytes, before this returns. Then the message
+    /// is forgotten, and nothing more is said of it. False: this device cannot do that, or does not have the message
+    /// (any more); nothing has changed, and the answer is to come by a command.
+    ///
+    /// It takes no part in the order of commands: nothing that was submitted can speak of that message. For the owner
+    /// to pass on from [`Placer::place`](crate::seam::Placer::place).
+    fn place_held(&mut self, message: MessageToken, buffer: &Buffer) -> bool {
+        let _ = (message, buffer);
+        false
+    }
 
     /// Tell at most `max` events, and say how many were told. No command may be submitted from within.
     ///

@@ -169,6 +169,8 @@ pub(super) struct Held {
     pub(super) app_ctx: u32,
     pub(super) immediate: u32,
     pub(super) has_immediate: bool,
+    /// All of it has been there since it arrived ([`Arrival::in_hand`]).
+    pub(super) in_hand: bool,
     pub(super) device: DeviceId,
 }
 
@@ -181,6 +183,7 @@ impl Held {
             app_ctx: header.app_ctx,
             immediate: header.immediate.unwrap_or(0),
             has_immediate: header.immediate.is_some(),
+            in_hand: arrival.in_hand,
             device,
         }
     }

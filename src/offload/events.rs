@@ -348,9 +348,9 @@ impl Offload {
 
     /// A device failed. Everything it held, oldest first, with what that was: the engine ends each one.
     pub(crate) fn fail_device(&mut self, device: DeviceId) -> Vec<Held> {
+        self.end_plain();
         let Some(nic) = self.nics.get_mut(device.0 as usize) else { return Vec::new() };
         nic.fail();
-        self.plain = 0;
         let held: Vec<_> = self
             .mirror
             .in_order()

@@ -65,8 +65,12 @@ pub(crate) struct Offload {
     seed: u64,
     /// Some device matches: receives are tracked.
     active: bool,
+    /// The only device that matches, for which receives may go straight down; [`NO_DEVICE`] if there is none or more
+    /// than one.
+    sole: usize,
     /// [`Self::plain_count`].
     plain: usize,
+    plain_ended: bool,
     pub(crate) statistics: Statistics,
 }
 
@@ -80,7 +84,9 @@ impl Offload {
             rules,
             seed,
             active: false,
+            sole: NO_DEVICE,
             plain: 0,
+            plain_ended: false,
             statistics: Statistics::default(),
         }
     }
@@ -98,9 +104,15 @@ impl Offload {
             }
         }
         nic.push_buffers_if_due(true);
-        self.active |= capabilities.is_matching();
-        self.plain += usize::from(self.plain == self.nics.len());
         self.nics.push(nic);
+        if capabilities.is_matching() {
+            self.sole = if self.active { NO_DEVICE } else { id.0 as usize };
+            self.active = true;
+            self.end_plain();
+        }
+        if !self.plain_ended {
+            self.plain = self.nics.len();
+        }
         Some(id)
     }
 
@@ -125,11 +137,16 @@ impl Offload {
         self.nics.len()
     }
 
-    /// How many devices there are, while none has failed; else 0. What a device within says of messages needs no
-    /// further look.
-    #[inline]
+    /// How many devices there are, while none of them matches, none has failed and every source has the number by which
+    /// it came; else 0. What a device within says of messages needs no further look.
+    #[inline(always)]
     pub(crate) fn plain_count(&self) -> usize {
         self.plain
+    }
+
+    /// [`Self::plain_count`] is 0 from now on.
+    pub(crate) fn end_plain(&mut self) {
+        (self.plain, self.plain_ended) = (0, true);
     }
 
     /// Whether there is such a device and it has not failed.
@@ -147,7 +164,7 @@ impl Offload {
         self.mirror.record_mut(index)
     }
 
-    /// A receive was queued as posted. If there is one device, idle, it goes straight down when nothing speaks
+    /// A receive was queued as posted. If one device matches, and is idle, it goes straight down when nothing speaks
     /// against it, and none of the queues hears of it.
     pub(crate) fn track(
         &mut self,
@@ -158,7 +175,8 @@ impl Offload {
     ) -> usize {
         self.statistics.tracked += 1;
         let index = self.mirror.track(receive, pattern, buffer, multi, Reason::Disabled);
-        if self.nics.len() == 1 && self.nics[0].is_idle() && self.go_straight_down(index) {
+        let is_idle = self.nics.get(self.sole).is_some_and(Nic::is_idle);
+        if is_idle && self.go_straight_down(self.sole, index) {
             return index;
         }
         let reason = self.reason_at_first(index);
@@ -179,12 +197,6 @@ impl Offload {
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
             nic.push(command);
         }
-    }
-
-    /// The commands of a device, if there is room for one that is not a list operation.
-    #[inline(always)]
-    pub(crate) fn room_for(&mut self, device: DeviceId) -> Option<&mut Outbox<Command>> {
-        self.nics.get_mut(device.0 as usize)?.room()
     }
 
     /// Take back the answer for a message that was not submitted: the device has forgotten the message.
@@ -327,3 +339,5 @@ impl Offload {
         }
     }
 }
+
+const NO_DEVICE: usize = usize::MAX;

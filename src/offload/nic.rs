@@ -111,12 +111,6 @@ impl Nic {
         }
     }
 
-    /// Where a command that is not a list operation can be put, if there is room.
-    #[inline(always)]
-    pub(crate) fn room(&mut self) -> Option<&mut Outbox<Command>> {
-        (self.switch != Switch::Failed && self.commands.has_room()).then_some(&mut self.commands)
-    }
-
     /// Commands not submitted yet, oldest first.
     #[inline]
     pub(crate) fn commands(&self) -> &[Command] {

@@ -69,16 +69,18 @@ impl<T: Copy> Outbox<T> {
         if self.read < self.end { self.items.get(self.read) } else { None }
     }
 
-    /// Take the oldest.
+    /// Take the oldest. It lies where it was until something is appended.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<&T> {
         let at = self.read;
         if at == self.end {
             return None;
         }
-        self.skip(1);
-        // Last of all, so that it is copied once.
-        self.items.get(at).copied()
+        self.read = at + 1;
+        if self.read == self.end {
+            self.clear();
+        }
+        self.items.get(at)
     }
 
     /// Forget so many of the oldest, or all if there are fewer.
@@ -143,7 +145,7 @@ mod tests {
             }
             let mut piece = [0; 3];
             let count = if round % 7 == 0 {
-                usize::from(outbox.pop().inspect(|&item| piece[0] = item).is_some())
+                usize::from(outbox.pop().inspect(|&&item| piece[0] = item).is_some())
             } else {
                 outbox.pop_into(&mut piece)
             };
@@ -160,12 +162,12 @@ mod tests {
     fn one_is_taken_out_of_the_middle_and_the_rest_stays_in_order() {
         let mut outbox = Outbox::new();
         (0..5).for_each(|item| outbox.push(item));
-        assert_eq!(outbox.pop(), Some(0));
+        assert_eq!(outbox.pop(), Some(&0));
         assert_eq!(outbox.remove(1), Some(2));
         assert_eq!(outbox.remove(9), None);
         assert_eq!(outbox.items(), [1, 3, 4]);
         outbox.skip(2);
         assert_eq!(outbox.remove(0), Some(4));
-        assert_eq!((outbox.len(), outbox.pop(), outbox.first()), (0, None, None));
+        assert_eq!((outbox.len(), outbox.pop().copied(), outbox.first()), (0, None, None));
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::{CancelOutcome, ClaimId, Completion, Config, End, Engine, Kin
 use crate::ids::{DeviceId, MessageToken, ReceiveId, TagHandle};
 use crate::matching::Pattern;
 use crate::offload::Statistics;
-use crate::seam::{Answer, Buffer, Command, Event, EventSink};
+use crate::seam::{Answer, Buffer, Command, Event, EventSink, Placer};
 use crate::traces::{Counts, MessageNumber, PeekNumber, ReceiveNumber};
 
 /// See the module.
@@ -137,6 +137,53 @@ impl Host {
                 return Err(Fault::new(format!("receive {receive} ended with {other:?}")));
             }
         };
+        self.end(receive, end)?;
+        Ok(Some(completion))
+    }
+
+    /// A receive is posted: the message that it takes, if one fits.
+    pub(super) fn post(
+        &mut self,
+        receive: ReceiveNumber,
+        pattern: &Pattern,
+        buffer: Buffer,
+    ) -> Result<Option<MessageNumber>, Fault> {
+        let posting = self.engine.post(&once(receive, pattern, buffer));
+        Ok(self.posted(receive, &posting)?.map(|taken| taken.message))
+    }
+
+    /// The same, where a device may write at once what it holds in full.
+    pub(super) fn post_placing<D: Device>(
+        &mut self,
+        receive: ReceiveNumber,
+        pattern: &Pattern,
+        buffer: Buffer,
+        devices: &mut [D],
+    ) -> Result<Option<Taken>, Fault> {
+        let mut hand = Hand { devices, book: &mut self.book };
+        let posting = self.engine.post_placing(&once(receive, pattern, buffer), &mut hand);
+        self.posted(receive, &posting)
+    }
+
+    fn posted(&mut self, receive: ReceiveNumber, posting: &Posting) -> Result<Option<Taken>, Fault> {
+        let (message, is_placed) = match posting {
+            Posting::Queued(id) => {
+                set(&mut self.ids, receive.0, Some(*id));
+                return Ok(None);
+            }
+            Posting::Matched(message) => (message, false),
+            Posting::Placed(message) => (message, true),
+        };
+        self.matches += 1;
+        let number = (self.number_of)(message.app_ctx);
+        if is_placed {
+            self.end(receive.0, Ended::Received(number))?;
+        }
+        Ok(Some(Taken { message: MessageNumber(number), length: message.length, is_placed }))
+    }
+
+    /// A receive ends, once, and with the message that was decided for it.
+    fn end(&mut self, receive: u32, end: Ended) -> Result<(), Fault> {
         let Some(ended) = self.ended.get_mut(receive as usize) else {
             return Err(Fault::new(format!("receive {receive} was never posted")));
         };
@@ -152,27 +199,7 @@ impl Host {
                 )));
             }
         }
-        Ok(Some(completion))
-    }
-
-    /// A receive is posted: the message that it takes, if one fits.
-    pub(super) fn post(
-        &mut self,
-        receive: ReceiveNumber,
-        pattern: &Pattern,
-        buffer: Buffer,
-    ) -> Option<MessageNumber> {
-        let context = u64::from(receive.0);
-        match self.engine.post(&Receive { pattern: *pattern, buffer, context, kind: Kind::Once }) {
-            Posting::Queued(id) => {
-                set(&mut self.ids, receive.0, Some(id));
-                None
-            }
-            Posting::Matched(message) => {
-                self.matches += 1;
-                Some(MessageNumber((self.number_of)(message.app_ctx)))
-            }
-        }
+        Ok(())
     }
 
     /// The message that fits, if any.
@@ -259,6 +286,15 @@ impl Host {
     }
 }
 
+/// A message that a post took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Taken {
+    pub(super) message: MessageNumber,
+    pub(super) length: u64,
+    /// Its payload is in its place, and no completion follows.
+    pub(super) is_placed: bool,
+}
+
 impl Book {
     /// An accepted message whose completion is still to come.
     fn note_accept(&mut self, engine: &Engine, message: u32, answer: Answer) {
@@ -267,6 +303,23 @@ impl Book {
         {
             self.decided.insert(message, number(context));
         }
+    }
+}
+
+/// Writes at once what a device holds in full.
+struct Hand<'a, D> {
+    devices: &'a mut [D],
+    book: &'a mut Book,
+}
+
+impl<D: Device> Placer for Hand<'_, D> {
+    fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
+        let found = self.devices.get_mut(usize::from(device.0));
+        let is_placed = found.is_some_and(|found| found.place_held(message, buffer));
+        if is_placed && let Some(message) = self.book.tokens.remove(&(device, message)) {
+            self.book.held.remove(&message);
+        }
+        is_placed
     }
 }
 
@@ -291,6 +344,10 @@ impl EventSink for Ear<'_> {
         }
         answer
     }
+}
+
+fn once(receive: ReceiveNumber, pattern: &Pattern, buffer: Buffer) -> Receive {
+    Receive { pattern: *pattern, buffer, context: u64::from(receive.0), kind: Kind::Once }
 }
 
 fn number(context: u64) -> u32 {

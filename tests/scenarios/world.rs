@@ -9,9 +9,9 @@ use std::rc::Rc;
 use tagmatch::device::Device;
 use tagmatch::device::soft::{Arena, Memory, Observation, SoftConfig, SoftDevice, SoftMessage, Step};
 use tagmatch::engine::{CancelOutcome, ClaimId, Config, End, Engine, Kind, Posting, Receive, Received};
-use tagmatch::ids::{DeviceId, Ignore, PeerId, ReceiveId, Source, Tag};
+use tagmatch::ids::{DeviceId, Ignore, MessageToken, PeerId, ReceiveId, Source, Tag};
 use tagmatch::matching::Pattern;
-use tagmatch::seam::{Buffer, DeviceError, Remote};
+use tagmatch::seam::{Buffer, DeviceError, Placer, Remote};
 
 use crate::orders::Orders;
 
@@ -46,6 +46,15 @@ struct Sent {
     payload: Vec<u8>,
     shape: Shape,
     finished: usize,
+}
+
+/// Writes at once what a device holds in full.
+struct Hand<'a>(&'a mut [SoftDevice<Shared>]);
+
+impl Placer for Hand<'_> {
+    fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
+        self.0[usize::from(device.0)].place_held(message, buffer)
+    }
 }
 
 /// How a message travels.
@@ -169,12 +178,13 @@ impl World {
     /// Post a receive into this buffer.
     pub(crate) fn post_into(&mut self, name: &'static str, pattern: Pattern, buffer: Buffer) -> bool {
         let context = self.receives.len() as u64;
-        let posting = self.engine.post(&Receive { pattern, buffer, context, kind: Kind::Once });
-        let id = match posting {
-            Posting::Queued(id) => Some(id),
-            Posting::Matched(_) => None,
+        let receive = Receive { pattern, buffer, context, kind: Kind::Once };
+        let (id, ends) = match self.engine.post_placing(&receive, &mut Hand(&mut self.devices)) {
+            Posting::Queued(id) => (Some(id), Vec::new()),
+            Posting::Matched(_) => (None, Vec::new()),
+            Posting::Placed(message) => (None, vec![End::Received(message)]),
         };
-        self.receives.push(Posted { name, buffer, alone: false, id, ends: Vec::new() });
+        self.receives.push(Posted { name, buffer, alone: false, id, ends });
         self.settle();
         id.is_none()
     }

@@ -118,13 +118,20 @@ fn ib_send_lat_works() {
 }
 
 #[test]
-fn ib_send_lat_works_with_events() {
-    perftest("send-lat-events", "ib_send_lat", &["-n", "200", "-e"]);
+fn ib_send_bw_works() {
+    perftest("send-bw", "ib_send_bw", &["-n", "300"]);
+}
+
+// Not the latency tests: those of 2022 take each event for a completion that has not been polled yet, which an event
+// that was asked for before polling need not be.
+#[test]
+fn ib_send_bw_works_with_events() {
+    perftest("send-bw-events", "ib_send_bw", &["-n", "300", "-e"]);
 }
 
 #[test]
-fn ib_send_bw_works() {
-    perftest("send-bw", "ib_send_bw", &["-n", "300"]);
+fn ib_write_bw_works_with_events() {
+    perftest("write-bw-events", "ib_write_bw", &["-n", "300", "-e"]);
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn decode_response(what: u8, reader: &mut Reader<'_>) -> Result<Response, Packet
     }
     let psn = reader.number_24()?;
     Ok(match what {
-        kind::NOT_READY => Response::NotReady { psn, timer: reader.u8()? & 31 },
+        kind::NOT_READY => Response::NotReady { psn, timer: reader.below(32)? },
         kind::OUT_OF_SEQUENCE => Response::OutOfSequence { psn },
         kind::REFUSED => {
             let reason = match reader.u8()? {
@@ -175,7 +175,9 @@ fn encode_datagram(datagram: &Datagram, into: &mut Vec<u8>) {
             | u8::from(datagram.immediate.is_some()) << 1
             | u8::from(datagram.grh.is_some()) << 2,
     );
-    into.extend_from_slice(&datagram.immediate.unwrap_or_default());
+    if let Some(immediate) = &datagram.immediate {
+        into.extend_from_slice(immediate);
+    }
     if let Some(grh) = &datagram.grh {
         into.extend_from_slice(grh);
     }
@@ -185,12 +187,12 @@ fn encode_datagram(datagram: &Datagram, into: &mut Vec<u8>) {
 fn decode_datagram(reader: &mut Reader<'_>) -> Result<Datagram, PacketError> {
     let qkey = reader.u32()?;
     let slid = u16::from_be_bytes(reader.array()?);
-    let sl = reader.u8()? & 15;
+    let sl = reader.below(16)?;
     let flags = reader.u8()?;
     if flags > 7 {
         return Err(PacketError("unknown flags"));
     }
-    let immediate = Some(reader.array()?).filter(|_| flags & 2 != 0);
+    let immediate = if flags & 2 != 0 { Some(reader.array()?) } else { None };
     let grh = if flags & 4 != 0 { Some(reader.array()?) } else { None };
     let payload = reader.payload()?;
     Ok(Datagram { qkey, slid, sl, solicited: flags & 1 != 0, immediate, grh, payload })
@@ -227,6 +229,14 @@ impl Reader<'_> {
 
     fn u8(&mut self) -> Result<u8, PacketError> {
         Ok(u8::from_be_bytes(self.array()?))
+    }
+
+    fn below(&mut self, limit: u8) -> Result<u8, PacketError> {
+        self.u8().and_then(
+            |value| {
+                if value < limit { Ok(value) } else { Err(PacketError("a value out of range")) }
+            },
+        )
     }
 
     fn u32(&mut self) -> Result<u32, PacketError> {

@@ -38,6 +38,35 @@ pub struct Hca<M> {
     pub(crate) round: Vec<u32>,
 }
 
+impl<M> Hca<M> {
+    /// The objects of all contexts.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            contexts: self.contexts.len(),
+            protection_domains: self.pds.len(),
+            cqs: self.cqs.len(),
+            srqs: self.srqs.len(),
+            qps: self.qps.len(),
+        }
+    }
+}
+
+/// How many objects of each kind a device has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Counts {
+    /// Open contexts.
+    pub contexts: usize,
+    /// Protection domains.
+    pub protection_domains: usize,
+    /// Completion queues.
+    pub cqs: usize,
+    /// Shared receive queues.
+    pub srqs: usize,
+    /// QPs; a TM-SRQ has one of its own.
+    pub qps: usize,
+}
+
 impl<M: HostMemory> Hca<M> {
     /// A device without objects.
     #[must_use]

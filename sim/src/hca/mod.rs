@@ -50,7 +50,7 @@ pub mod verbs;
 mod wqe;
 
 pub use config::{HcaConfig, Limits, LinkLayer};
-pub use device::Hca;
+pub use device::{Counts, Hca};
 pub use drive::{Step, TIMERS_MAX};
 pub use errno::Errno;
 pub use memory::{Arena, HostMemory, NoMemory};

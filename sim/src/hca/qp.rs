@@ -327,14 +327,16 @@ impl<M: HostMemory> Hca<M> {
         if self.receives_posted(qp) == 0 {
             return None;
         }
-        let index = u32::from(qp.rq_consumed) & qp.rq_count.wrapping_sub(1);
+        // The whole counter is in the completion; drivers mask it, and some check that it goes up by one.
+        let counter = qp.rq_consumed;
+        let index = u32::from(counter) & qp.rq_count.wrapping_sub(1);
         let address = qp.buffer.wrapping_add(u64::from(index) << qp.rq_shift);
         let mut wqe = vec![0; 1 << qp.rq_shift];
         let is_read = self.memory.read(address, &mut wqe).is_ok();
         let qp = self.qps.get_mut(&qpn)?;
         qp.rq_consumed = qp.rq_consumed.wrapping_add(1);
         let segments = if is_read { super::wqe::receive_segments(&wqe) } else { Vec::new() };
-        Some(Taken { counter: u16::try_from(index).unwrap_or_default(), segments })
+        Some(Taken { counter, segments })
     }
 }
 

@@ -153,7 +153,7 @@ impl World {
         Ok(())
     }
 
-    fn check_received(&self, receive: u32, message: u32, address: u64) -> Result<(), Wrong> {
+    pub(super) fn check_received(&self, receive: u32, message: u32, address: u64) -> Result<(), Wrong> {
         let decision = self.book.decisions.get(message as usize);
         if decision != Some(&Decision::Receive(receive)) {
             return Err(Wrong::Completion(format!("r{receive} got m{message}, which was {decision:?}")));

@@ -30,6 +30,8 @@ pub struct Scope {
     pub rules: Rules,
     /// Commands are submitted when the schedule says so, and not at once: batches form.
     pub batched: bool,
+    /// What a device holds in full is written while its receive is posted, and not by a command.
+    pub placing: bool,
     /// Hold the run to the acceptance order across senders as well, every arrival an interval (one TM device).
     pub acceptance_order: bool,
 }

@@ -1,9 +1,11 @@
 //! What the user and fate do.
 
+use tagmatch::device::Device as _;
+use tagmatch::device::soft::{NoMemory, SoftDevice};
 use tagmatch::engine::{CancelOutcome, Kind, Posting, Receive};
-use tagmatch::ids::PeerId;
+use tagmatch::ids::{DeviceId, MessageToken, PeerId};
 use tagmatch::matching::{Pattern, Stay};
-use tagmatch::seam::{Buffer, DeviceError};
+use tagmatch::seam::{Buffer, DeviceError, Placer};
 
 use super::book::Decision;
 use super::scope::Op;
@@ -49,12 +51,19 @@ impl World {
 
     fn post(&mut self, receive: u32) -> Result<(), Wrong> {
         let it = self.scope.receives[receive as usize];
-        let posting = self.engine.post(&Receive {
+        let posted = Receive {
             pattern: it.pattern,
             buffer: Buffer::new(address_of(receive), it.length),
             context: u64::from(receive),
             kind: Kind::Once,
-        });
+        };
+        let mut hand = Hand { devices: &mut self.devices, placed: None };
+        let posting = if self.scope.placing {
+            self.engine.post_placing(&posted, &mut hand)
+        } else {
+            self.engine.post(&posted)
+        };
+        let placed = hand.placed;
         let progress = &mut self.book.progress[receive as usize];
         progress.posted = true;
         let took = match posting {
@@ -66,9 +75,28 @@ impl World {
                 self.tell(|| format!("    it takes m{}", message.app_ctx));
                 Some(MessageName(message.app_ctx))
             }
+            Posting::Placed(message) => {
+                progress.ended = true;
+                self.tell(|| format!("    it takes m{}, which is there", message.app_ctx));
+                Some(MessageName(message.app_ctx))
+            }
         };
-        let (receive, pattern) = (ReceiveName(receive), it.pattern);
-        self.observe(Observation::Post { receive, pattern, stay: Stay::Once, took }, Monitors::BOTH)
+        let (name, pattern) = (ReceiveName(receive), it.pattern);
+        self.observe(Observation::Post { receive: name, pattern, stay: Stay::Once, took }, Monitors::BOTH)?;
+        match (posting, placed) {
+            (Posting::Placed(message), Some((at, token))) => {
+                if self.book.take_token(at, token) != Some(message.app_ctx) {
+                    return Err(Wrong::Refused(format!(
+                        "{token:?} was placed, which is not m{}",
+                        message.app_ctx
+                    )));
+                }
+                self.handle_decided(message.app_ctx, receive)?;
+                self.check_received(receive, message.app_ctx, message.address)
+            }
+            (Posting::Queued(_) | Posting::Matched(_), None) => Ok(()),
+            (posting, placed) => Err(Wrong::Refused(format!("{posting:?}, and placed was {placed:?}"))),
+        }
     }
 
     fn cancel(&mut self, receive: u32) -> Result<(), Wrong> {
@@ -169,5 +197,22 @@ impl World {
             Op::Lose(peer) => format!("the path to peer {} breaks", peer.0),
             Op::Fail(device) => format!("device {device} fails"),
         }
+    }
+}
+
+/// Writes at once, and remembers what.
+struct Hand<'a> {
+    devices: &'a mut [SoftDevice<NoMemory>],
+    placed: Option<(usize, MessageToken)>,
+}
+
+impl Placer for Hand<'_> {
+    fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
+        let at = usize::from(device.0);
+        let is_placed = self.devices[at].place_held(message, buffer);
+        if is_placed {
+            self.placed = Some((at, message));
+        }
+        is_placed
     }
 }

@@ -11,16 +11,17 @@ struct Info {
     build: Build,
     features: Vec<&'static str>,
     system: String,
+    verbs_layouts: &'static str,
     devices: Vec<Device>,
-    absent: Vec<&'static str>,
+    absent: Vec<String>,
 }
 
 /// A device with its limits.
 #[derive(Debug, Serialize)]
 struct Device {
-    name: &'static str,
+    name: String,
     is_model: bool,
-    limits: Vec<(&'static str, u64)>,
+    limits: Vec<(String, u64)>,
 }
 
 /// Show it.
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &InfoArguments) -> End {
 }
 
 fn info() -> Info {
+    let (verbs, absent) = verbs::devices();
     Info {
         build: BUILD,
         features: [("cli", cfg!(feature = "cli")), ("traces", cfg!(feature = "traces"))]
@@ -41,8 +43,9 @@ fn info() -> Info {
             .filter_map(|(name, is_on)| is_on.then_some(name))
             .collect(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        devices: vec![soft()],
-        absent: vec!["no verbs device: this build has no verbs backend"],
+        verbs_layouts: verbs::LAYOUTS,
+        devices: std::iter::once(soft()).chain(verbs).collect(),
+        absent,
     }
 }
 
@@ -50,23 +53,27 @@ fn info() -> Info {
 fn soft() -> Device {
     let config = SoftConfig::matching(TAGS);
     Device {
-        name: "soft TM-SRQ",
+        name: "soft TM-SRQ".into(),
         is_model: true,
-        limits: vec![
+        limits: named(&[
             ("tags (--tags, at most 32767)", config.tags.into()),
             ("list operations outstanding", config.operations.into()),
             ("completions", config.completions.into()),
             ("buffers for unexpected messages", config.unexpected_buffers.into()),
             ("eager limit, bytes", config.eager_limit),
             ("longest tagged buffer, bytes", config.buffer_length_max),
-        ],
+        ]),
     }
 }
 
+fn named(limits: &[(&str, u64)]) -> Vec<(String, u64)> {
+    limits.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
 fn text(info: &Info) -> String {
-    let Info { build, features, system, devices, absent } = info;
+    let Info { build, features, system, verbs_layouts, devices, absent } = info;
     let mut text = format!(
-        "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\n\ndevices:\n",
+        "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\nverbs     layouts {verbs_layouts}\n\ndevices:\n",
         build.version,
         build.commit,
         build.compiler,
@@ -84,6 +91,83 @@ fn text(info: &Info) -> String {
         text += &format!("  {what}\n");
     }
     text
+}
+
+/// Devices behind libibverbs.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod verbs {
+    use super::{Device, named};
+    use tagmatch::device::verbs::context::{Context, LinkLayer};
+    use tagmatch::device::verbs::{self, VerbsError};
+
+    pub(super) use tagmatch::device::verbs::LAYOUTS;
+
+    /// What there is with its limits, and in words what there is not.
+    pub(super) fn devices() -> (Vec<Device>, Vec<String>) {
+        let entries = match verbs::devices() {
+            Ok(entries) if entries.is_empty() => return (Vec::new(), vec![VerbsError::NoDevice.to_string()]),
+            Ok(entries) => entries,
+            Err(error) => return (Vec::new(), vec![error.to_string()]),
+        };
+        let (mut found, mut absent) = (Vec::new(), Vec::new());
+        for entry in entries {
+            match device(&entry.name) {
+                Ok(device) => found.push(device),
+                Err(error) => absent.push(format!("{}: {error}", entry.name)),
+            }
+        }
+        (found, absent)
+    }
+
+    fn device(name: &str) -> Result<Device, VerbsError> {
+        let context = Context::open(Some(name))?;
+        let limits = context.limits()?;
+        let mut rows = named(&[
+            ("queue pairs (two for each peer)", limits.queue_pairs.into()),
+            ("requests in a queue", limits.work_requests.into()),
+            ("completions in a queue", limits.completions.into()),
+            ("receives in a shared queue", limits.shared_receives.into()),
+        ]);
+        rows.extend(match limits.tag_matching {
+            None => named(&[("tags: none, it does not match", 0)]),
+            Some(tm) => named(&[
+                ("tags", tm.tags.into()),
+                ("list operations outstanding", tm.operations.into()),
+                ("segments of a tagged buffer", tm.segments.into()),
+                ("rendezvous request, bytes", tm.rendezvous_header.into()),
+                ("reads matched rendezvous itself (1: yes)", tm.rendezvous.into()),
+            ]),
+        });
+        for number in 1..=limits.ports {
+            let port = context.port(number)?;
+            let state = if port.is_active() { "active" } else { "not active" };
+            let link = match port.link {
+                LinkLayer::InfiniBand => "InfiniBand",
+                LinkLayer::Ethernet => "Ethernet: no tag matching through libmlx5",
+            };
+            rows.push((
+                format!("port {number}, {state}, {link}; longest message, bytes"),
+                port.message.into(),
+            ));
+        }
+        Ok(Device {
+            name: format!("verbs {name}, firmware {}", limits.firmware),
+            is_model: false,
+            limits: rows,
+        })
+    }
+}
+
+/// Nothing of the kind on this system.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+mod verbs {
+    use super::Device;
+
+    pub(super) const LAYOUTS: &str = "not used on this system";
+
+    pub(super) fn devices() -> (Vec<Device>, Vec<String>) {
+        (Vec::new(), vec!["no verbs device: this system has no libibverbs".into()])
+    }
 }
 
 /// The default of `--tags`.

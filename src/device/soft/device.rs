@@ -192,6 +192,10 @@ impl<M: Memory> Device for SoftDevice<M> {
         self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
+    fn place_held(&mut self, message: MessageToken, buffer: &Buffer) -> bool {
+        self.failure.is_none() && self.write_held(message, *buffer)
+    }
+
     fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError> {
         if let Some(failure) = self.failure.as_ref().filter(|_| self.failure_told) {
             return Err(failure.clone());

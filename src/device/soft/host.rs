@@ -192,6 +192,13 @@ impl<M: Memory> SoftDevice<M> {
         true
     }
 
+    /// Write what is held in full, at once. False: it is not.
+    pub(crate) fn write_held(&mut self, token: MessageToken, buffer: Buffer) -> bool {
+        let is_here = |held: &&mut Held| held.payload == Payload::Here && held.telling == Telling::Nothing;
+        self.held.find(token).filter(is_here).is_some()
+            && self.answer(token, Answer::Accept { buffer, transfer: None })
+    }
+
     fn begin_read(&mut self, token: MessageToken, buffer: Buffer) {
         let Some(held) = self.held.find(token) else { return };
         let super::message::Kind::Rendezvous { remote, broken } = held.message.kind else { return };

@@ -54,7 +54,9 @@ impl Hand {
     pub(super) fn queued(&mut self, pattern: Pattern, context: u64) -> ReceiveId {
         match self.post(pattern, context) {
             Posting::Queued(id) => id,
-            Posting::Matched(_) => panic!("receive {context} took an unexpected message"),
+            Posting::Matched(_) | Posting::Placed(_) => {
+                panic!("receive {context} took an unexpected message")
+            }
         }
     }
 

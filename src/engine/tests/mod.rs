@@ -3,6 +3,7 @@
 mod attack;
 mod bad;
 mod hand;
+mod placing;
 mod quick;
 mod rules;
 mod software;

@@ -376,9 +376,14 @@ impl Target for Verbs {
         length: u64,
     ) -> Result<Option<MessageNumber>, Fault> {
         let buffer = self.receiver.places.take(&mut self.receiver.device, receive.0, length)?;
-        let matched = self.host.post(receive, pattern, buffer);
+        let devices = std::slice::from_mut(&mut self.receiver.device);
+        let taken = self.host.post_placing(receive, pattern, buffer, devices)?;
+        if let Some(taken) = taken.filter(|taken| taken.is_placed) {
+            self.receiver.check(receive.0, taken.message.0, taken.length)?;
+            self.receiver.places.give_back(receive.0);
+        }
         self.settle()?;
-        Ok(matched)
+        Ok(taken.map(|taken| taken.message))
     }
 
     fn arrive(

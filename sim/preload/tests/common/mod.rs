@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Fabric {
     run: PathBuf,
     options: String,
+    environment: Vec<(String, String)>,
     /// Most of these programs spin: one fabric at a time is done sooner than several at once.
     _turn: MutexGuard<'static, ()>,
 }
@@ -31,7 +32,12 @@ impl Fabric {
         let _ = fs::remove_dir_all(&run);
         fs::create_dir_all(&run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        Self { run, options: options.into(), _turn: turn }
+        Self { run, options: options.into(), environment: Vec::new(), _turn: turn }
+    }
+
+    /// A variable of the programs' environment.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.into(), value.into()));
     }
 
     /// A program on this fabric, ended after a minute.
@@ -42,7 +48,7 @@ impl Fabric {
         timed.args(["--kill-after=5", SECONDS]).args(command);
         timed.env("LD_PRELOAD", library()).env("SYSFS_PATH", self.run.join("sys"));
         timed.env("TAGMATCH_HCA_RUN", &self.run).env("TAGMATCH_HCA_OPTIONS", &self.options);
-        timed.stdin(Stdio::null());
+        timed.envs(self.environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
         timed
     }
 

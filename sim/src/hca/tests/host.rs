@@ -68,6 +68,11 @@ impl Qp {
     pub(super) const fn sq_address(&self) -> u64 {
         self.sq_base
     }
+
+    /// As the driver does with a QP that is RESET.
+    pub(super) const fn reset(&mut self) {
+        (self.posted, self.received) = (0, 0);
+    }
 }
 
 /// What a QP is made with.
@@ -347,6 +352,11 @@ impl Host {
         assert!(index < srq.count);
         self.fill(srq.buffer + u64::from(srq.tail) * 32 + 2, &index.to_be_bytes());
         srq.tail = index;
+    }
+
+    /// Makes the first WQE of the list name this one as the next.
+    pub(super) fn break_srq(&mut self, srq: &Srq, next: u16) {
+        self.fill(srq.buffer + 2, &next.to_be_bytes());
     }
 
     pub(super) fn run(&mut self) {

@@ -46,6 +46,34 @@ fn a_message_in_hand_accepted_on_the_spot_is_placed_at_once_and_no_data_follows(
 }
 
 #[test]
+fn a_held_message_is_placed_when_asked_outside_of_commands_and_nothing_follows() {
+    for mut device in [stepped(4), generic()] {
+        send(&mut device, ALICE, SoftMessage::with_payload(Tag(1), &[7; 20]));
+        device.run();
+        let message = arrivals(&poll(&mut device))[0].message;
+        assert!(device.place_held(message, &Buffer { length: 10, ..buffer(1) }));
+        assert_eq!(bytes(&device, buffer(1))[..11], [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 0], "no byte too many");
+        assert!(!device.place_held(message, &buffer(1)), "it is forgotten");
+        device.run();
+        assert_eq!(poll(&mut device), []);
+        assert_eq!(device.messages_held(), 0);
+    }
+}
+
+#[test]
+fn what_is_not_held_in_full_is_not_placed_outside_of_commands() {
+    let mut device = generic();
+    send(&mut device, ALICE, SoftMessage::rendezvous(Tag(1), remote(40)));
+    device.run();
+    let message = arrivals(&poll(&mut device))[0].message;
+    assert!(!device.place_held(message, &buffer(1)));
+    assert!(!device.place_held(MessageToken(77), &buffer(1)));
+    assert_eq!(device.messages_held(), 1);
+    device.fail(DeviceError::Removed);
+    assert!(!device.place_held(message, &buffer(1)));
+}
+
+#[test]
 fn a_held_message_is_placed_by_a_later_answer_and_its_data_told() {
     for mut device in [stepped(4), generic()] {
         send(&mut device, ALICE, SoftMessage::with_payload(Tag(1), &[7; 20]));
