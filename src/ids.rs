@@ -49,6 +49,69 @@ pub enum Source {
     Group(GroupId),
 }
 
+/// The id of an entry of a list: place and generation, kept as one word so that it is written, read and returned as
+/// one.
+macro_rules! list_entry {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// A place in its table, and what tells the uses of that place apart: a stale id names nothing.
+            #[must_use]
+            #[inline]
+            pub const fn new(index: u32, generation: u32) -> Self {
+                Self(((generation as u64) << 32) | index as u64)
+            }
+
+            /// Place in its table.
+            #[must_use]
+            #[inline]
+            #[expect(clippy::cast_possible_truncation, reason = "the lower half of the word is meant")]
+            pub const fn index(self) -> u32 {
+                self.0 as u32
+            }
+
+            /// Tells the uses of that place apart.
+            #[must_use]
+            #[inline]
+            pub const fn generation(self) -> u32 {
+                (self.0 >> 32) as u32
+            }
+
+            /// Both halves in one word, for user contexts and wire identifiers: generation high, index low.
+            #[must_use]
+            #[inline]
+            pub const fn to_bits(self) -> u64 {
+                self.0
+            }
+
+            /// The inverse of [`Self::to_bits`]. Any value is accepted; a wrong one names nothing.
+            #[must_use]
+            #[inline]
+            pub const fn from_bits(bits: u64) -> Self {
+                Self(bits)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({}.{})"), self.index(), self.generation())
+            }
+        }
+    };
+}
+
+list_entry!(
+    /// A posted receive, from post until it is matched or cancelled.
+    ReceiveId
+);
+list_entry!(
+    /// A message on the unexpected list, from its arrival until it is taken.
+    MessageId
+);
+
 macro_rules! generational {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -83,14 +146,6 @@ macro_rules! generational {
     };
 }
 
-generational!(
-    /// A posted receive, from post until it is matched or cancelled.
-    ReceiveId
-);
-generational!(
-    /// A message on the unexpected list, from its arrival until it is taken.
-    MessageId
-);
 generational!(
     /// An entry of the offload mirror: what the engine calls a receive that it gave to a device.
     /// Travels as the work-request id of list operations, so that a completion can name it.

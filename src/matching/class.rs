@@ -54,6 +54,17 @@ impl Wanted {
         Self { tag: pattern.tag.0, mask: pattern.ignore.mask(), source_mask, source, is_group }
     }
 
+    /// The same, but none if the source is a group.
+    #[inline(always)]
+    pub(super) fn without_group(pattern: &Pattern) -> Option<Self> {
+        let (source_mask, source) = match pattern.source {
+            Source::Any => (0, 0),
+            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
+            Source::Group(_) => return None,
+        };
+        Some(Self { tag: pattern.tag.0, mask: pattern.ignore.mask(), source_mask, source, is_group: false })
+    }
+
     /// Whether a message fits, its group aside. Budget: 8 instructions, 4 if the tag differs.
     #[inline(always)]
     pub(super) const fn fits(&self, tag: u64, source: u32) -> bool {

@@ -19,6 +19,12 @@ impl Link {
         self.next
     }
 
+    /// The neighbour towards older entries, or the last before the first.
+    #[inline]
+    pub(super) const fn prev(self) -> u32 {
+        self.prev & !HEAD
+    }
+
     /// Whether the entry is the first of its key.
     #[cfg(test)]
     pub(super) const fn is_head(self) -> bool {
@@ -56,6 +62,24 @@ pub(super) fn append(links: &mut impl Links, head: u32, slot: u32) {
     first.prev = slot | HEAD;
     links.link(tail).next = slot;
     *links.link(slot) = Link { prev: tail, next: head };
+}
+
+/// Put an entry before the first of a ring.
+pub(super) fn prepend(links: &mut impl Links, head: u32, slot: u32) {
+    let first = links.link(head);
+    let tail = first.prev & !HEAD;
+    first.prev = slot;
+    links.link(tail).next = slot;
+    *links.link(slot) = Link { prev: tail | HEAD, next: head };
+}
+
+/// Put an entry behind another one of a ring.
+pub(super) fn insert_after(links: &mut impl Links, before: u32, slot: u32) {
+    let next = links.link(before).next;
+    links.link(before).next = slot;
+    *links.link(slot) = Link { prev: before, next };
+    let after = links.link(next);
+    after.prev = slot | (after.prev & HEAD);
 }
 
 /// Take an entry, whose link was `link`, out of its ring. Its own link is not looked at any more. Budget: 3

@@ -26,7 +26,7 @@ pub(super) struct Message<M> {
 impl<M: Copy> Message<M> {
     #[inline]
     pub(super) fn id(&self, slot: u32) -> MessageId {
-        MessageId { index: slot, generation: low(self.sequence) }
+        MessageId::new(slot, low(self.sequence))
     }
 
     pub(super) fn new(message: &Envelope, value: M) -> Self {

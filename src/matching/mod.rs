@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod building;
 mod chunks;
 mod class;
 mod fifo;
@@ -22,7 +23,6 @@ mod hash;
 mod interface;
 mod message;
 pub mod naive;
-mod order;
 mod outcome;
 mod pattern;
 mod posted;
@@ -41,7 +41,7 @@ pub use naive::Naive;
 pub use outcome::{Arrived, MemoryBytes, Posted, Quick, Resolved, Statistics, Stay};
 pub use pattern::{Envelope, Pattern};
 
-use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId, Source};
+use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
 use class::{Groups, Wanted};
 use hash::Hasher;
 use posted::PostedList;
@@ -52,7 +52,7 @@ use unexpected::UnexpectedList;
 pub struct Config {
     /// Seeds the hash, so that nobody can choose tags that collide. Results never depend on it.
     pub hash_seed: u64,
-    /// So many entries of a short list are searched one by one before indexes are used: 0 to 16.
+    /// So many entries of a short list are searched one by one before indexes are used: 0 to 64.
     pub dense_limit: u32,
 }
 
@@ -90,28 +90,27 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-        if !self.unexpected.is_short() {
-            return self.post_any(pattern, stay, value);
-        }
-        let (source_mask, source) = match pattern.source {
-            Source::Any => (0, 0),
-            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
-            Source::Group(_) => return self.post_any(pattern, stay, value),
-        };
-        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
-        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
-        let Some(found) = self.unexpected.find_current(&wanted) else {
+        if self.unexpected.store.is_short()
+            && let Some(wanted) = Wanted::without_group(&pattern)
+        {
+            if let Some(found) = self.unexpected.find_current(&wanted) {
+                let (message, envelope, value) = found.entry.taken(found.slot);
+                found.remove();
+                return Posted::Matched { message, envelope, value };
+            }
             return Posted::Queued(self.posted.queue(wanted, stay, value));
-        };
-        let (message, envelope, value) = found.entry.taken(found.slot);
-        found.remove();
-        Posted::Matched { message, envelope, value }
+        }
+        // Taken apart, so that a caller's inlined code keeps the usual results in registers.
+        match self.post_any(&pattern, stay, value) {
+            Posted::Matched { message, envelope, value } => Posted::Matched { message, envelope, value },
+            Posted::Queued(receive) => Posted::Queued(receive),
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn post_any(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-        let wanted = Wanted::new(&pattern);
+    fn post_any(&mut self, pattern: &Pattern, stay: Stay, value: R) -> Posted<M> {
+        let wanted = Wanted::new(pattern);
         let quick = if self.unexpected.store.indexed() == 0 {
             Ok(None)
         } else {
@@ -137,18 +136,21 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
-        if !self.posted.is_short() {
-            return self.arrive_any(envelope, value);
+        if self.posted.store.is_short() {
+            let Some(found) = self.posted.find_current(&envelope) else {
+                return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
+            };
+            if found.entry.is_plain() {
+                let (receive, value) = (found.entry.id(found.slot), found.entry.value());
+                found.remove();
+                return Arrived::Matched { receive, value };
+            }
         }
-        let Some(found) = self.posted.find_current(&envelope) else {
-            return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
-        };
-        if !found.entry.is_plain() {
-            return self.arrive_any(envelope, value);
+        // Taken apart, so that a caller's inlined code keeps the usual results in registers.
+        match self.arrive_any(&envelope, value) {
+            Arrived::Matched { receive, value } => Arrived::Matched { receive, value },
+            Arrived::Unexpected(message) => Arrived::Unexpected(message),
         }
-        let (receive, value) = (found.entry.id(found.slot), found.entry.value());
-        found.remove();
-        Arrived::Matched { receive, value }
     }
 
     /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
@@ -160,7 +162,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         envelope: &Envelope,
         make: impl FnOnce(&R) -> Option<O>,
     ) -> Quick<O> {
-        if !self.posted.is_short() {
+        if !self.posted.store.is_short() {
             return Quick::Ask;
         }
         let Some(found) = self.posted.find_current(envelope) else { return Quick::Nothing };
@@ -176,16 +178,10 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// changed, if a message fits or that cannot be told without a call.
     #[inline(always)]
     pub fn try_post(&mut self, pattern: &Pattern, value: R) -> Option<ReceiveId> {
-        if !self.unexpected.is_short() {
+        if !self.unexpected.store.is_short() {
             return None;
         }
-        let (source_mask, source) = match pattern.source {
-            Source::Any => (0, 0),
-            Source::Peer(PeerId(peer)) => (u32::MAX, peer),
-            Source::Group(_) => return None,
-        };
-        let (tag, mask) = (pattern.tag.0, pattern.ignore.mask());
-        let wanted = Wanted { tag, mask, source_mask, source, is_group: false };
+        let wanted = Wanted::without_group(pattern)?;
         if self.unexpected.find_current(&wanted).is_some() {
             return None;
         }
@@ -200,10 +196,11 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         pattern: &Pattern,
         make: impl FnOnce(Envelope, &M) -> Option<O>,
     ) -> Option<O> {
-        if !self.unexpected.is_short() || matches!(pattern.source, Source::Group(_)) {
+        if !self.unexpected.store.is_short() {
             return None;
         }
-        let found = self.unexpected.find_current(&Wanted::new(pattern))?;
+        let wanted = Wanted::without_group(pattern)?;
+        let found = self.unexpected.find_current(&wanted)?;
         let made = make(found.entry.envelope(), &found.entry.value)?;
         found.remove();
         Some(made)
@@ -211,19 +208,19 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     #[cold]
     #[inline(never)]
-    fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+    fn arrive_any(&mut self, envelope: &Envelope, value: M) -> Arrived<R> {
         let quick = if self.posted.store.indexed() == 0 {
             Ok(None)
         } else {
-            self.posted.take_first_quick(&envelope, &self.groups)
+            self.posted.take_first_quick(envelope, &self.groups)
         };
         if let Ok(quick) = quick {
-            return match quick.or_else(|| self.posted.take_first_dense(&envelope, &self.groups)) {
+            return match quick.or_else(|| self.posted.take_first_dense(envelope, &self.groups)) {
                 Some((receive, value)) => Arrived::Matched { receive, value },
-                None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
+                None => Arrived::Unexpected(self.unexpected.queue(envelope, value, &self.groups)),
             };
         }
-        self.arrive_anywhere(envelope, value)
+        self.arrive_anywhere(*envelope, value)
     }
 
     #[inline(never)]

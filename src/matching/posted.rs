@@ -66,19 +66,16 @@ impl<R: Copy> PostedList<R> {
     pub(super) fn queue_dense(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
         let (slot, sequence, receive) = self.store.next_dense()?;
         receive.write(wanted, stay, value, sequence);
-        Some(ReceiveId { index: slot, generation: low(sequence) })
+        Some(ReceiveId::new(slot, low(sequence)))
     }
 
     #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
-        if !self.store.is_indexed() {
-            if self.store.make_room(|| Receive::new(wanted, stay, value))
-                && let Some(id) = self.queue_dense(wanted, stay, value)
-            {
-                return id;
-            }
-            self.spill();
+        if !self.store.is_indexed()
+            && let Some(id) = self.make_room(wanted, stay, value)
+        {
+            return id;
         }
         let mut number = self.recent;
         if !self.classes.get(number).is_some_and(|class| class.is_for(wanted.mask, wanted.kind())) {
@@ -96,7 +93,18 @@ impl<R: Copy> PostedList<R> {
         } else {
             self.index_slow(slot);
         }
-        ReceiveId { index: slot, generation: low(sequence) }
+        ReceiveId::new(slot, low(sequence))
+    }
+
+    /// Add a receive as a dense one after all if there is room, or is once some others have become indexed.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
+        if !self.store.make_room(|| Receive::new(wanted, stay, value)) {
+            self.spill();
+            self.store.make_room(|| Receive::new(wanted, stay, value));
+        }
+        self.queue_dense(wanted, stay, value)
     }
 
     #[cold]
@@ -105,7 +113,7 @@ impl<R: Copy> PostedList<R> {
         let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
         receive.write(wanted, stay, value, sequence);
         self.index(slot, None);
-        ReceiveId { index: slot, generation: low(sequence) }
+        ReceiveId::new(slot, low(sequence))
     }
 
     #[cold]
@@ -203,23 +211,17 @@ impl<R: Copy> PostedList<R> {
         if self.store.indexed() != 0
             && let Some(found) = self.find_indexed(message, groups)
         {
-            return Some(ReceiveId { index: found.slot, generation: low(found.sequence) });
+            return Some(ReceiveId::new(found.slot, low(found.sequence)));
         }
         let slot = self.store.look_dense(|receive| receive.fits(message, groups))?;
         Some(self.store.at(slot).id(slot))
-    }
-
-    /// Whether [`Self::find_current`] is all there is to search.
-    #[inline(always)]
-    pub(super) const fn is_short(&self) -> bool {
-        self.store.older == 0
     }
 
     /// The first receive of a short list that fits, the group it wants aside. Budget: 15 instructions for the first
     /// and 11 for each further one.
     #[inline(always)]
     pub(super) fn find_current(&mut self, message: &Envelope) -> Option<Dense<'_, Receive<R>>> {
-        self.store.find_current(|receive| receive.wanted().fits(message.tag.0, message.source.0))
+        self.store.find_dense(|receive| receive.wanted().fits(message.tag.0, message.source.0))
     }
 
     /// Take the earliest receive that fits a message, unless it stays. Budget: 70 instructions for an index of one
@@ -290,7 +292,8 @@ impl<R: Copy> PostedList<R> {
             return Ok(None);
         }
         let slot = first_place.slot;
-        let receive = self.store.remove_indexed(slot);
+        let receive = *self.store.at(slot);
+        self.store.remove_indexed(slot);
         let class = &mut self.classes[first_class];
         class.table.remove_looked(first_place);
         if class.table.keys() == 0 {
@@ -314,35 +317,36 @@ impl<R: Copy> PostedList<R> {
         let mask = class.mask;
         let Some(cell) = class.table.cell(fragment)? else { return Ok(None) };
         let slot = cell.slot;
-        let Some(found) = self.store.high(slot) else { return Err(Elsewhere) };
-        let receive = &*found.entry;
+        let receive = self.store.at(slot);
         if !receive.has_key(mask, key) || receive.state & STAYS != 0 || receive.link.next() != slot {
             return Err(Elsewhere);
         }
         let (sequence, value) = (receive.sequence, receive.value);
-        found.remove();
+        self.store.remove_indexed(slot);
         cell.clear();
         if class.table.keys() == 0 {
             self.occupied = 0;
         }
-        self.store.settle();
         self.store.matched_indexed(sequence);
-        Ok(Some((ReceiveId { index: slot, generation: low(sequence) }, value)))
+        Ok(Some((ReceiveId::new(slot, low(sequence)), value)))
     }
 
     #[inline(always)]
     fn take_first_indexed(&mut self, message: &Envelope, groups: &Groups) -> Option<(ReceiveId, R)> {
         let found = self.find_indexed(message, groups)?;
-        let id = ReceiveId { index: found.slot, generation: low(found.sequence) };
+        let id = ReceiveId::new(found.slot, low(found.sequence));
         self.store.matched_indexed(found.sequence);
         if found.state & STAYS != 0 {
             return Some((id, self.store.at(found.slot).value));
         }
         if found.class == CLASSES {
             self.remove_unclassed(found.slot);
-            return Some((id, self.store.remove_indexed(found.slot).value));
+            let value = self.store.at(found.slot).value;
+            self.store.remove_indexed(found.slot);
+            return Some((id, value));
         }
-        let receive = self.store.remove_indexed(found.slot);
+        let receive = *self.store.at(found.slot);
+        self.store.remove_indexed(found.slot);
         self.classes[found.class].remove_first(receive.fragment, found.place, receive.link, &mut self.store);
         self.leave_class(found.class);
         Some((id, receive.value))
@@ -399,24 +403,24 @@ impl<R: Copy> PostedList<R> {
     /// Take the receive that an id names, wherever it is.
     #[inline]
     pub(super) fn take(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
-        let receive = *self.store.named(id.index, id.generation)?;
+        let receive = *self.store.named(id.index(), id.generation())?;
         match receive.home() {
-            DENSE => self.store.remove_dense(id.index),
+            DENSE => self.store.remove_dense(id.index()),
             UNCLASSED => {
-                self.remove_unclassed(id.index);
-                self.store.remove_indexed(id.index);
+                self.remove_unclassed(id.index());
+                self.store.remove_indexed(id.index());
             }
             home => {
-                self.store.remove_indexed(id.index);
+                self.store.remove_indexed(id.index());
                 let class = home - 1;
-                self.classes[class].remove(id.index, receive.link, &mut self.store, || receive.fragment);
+                self.classes[class].remove(id.index(), receive.link, &mut self.store, || receive.fragment);
                 self.leave_class(class);
             }
         }
         Some((receive.pattern(), receive.value))
     }
 
-    /// As [`Self::take`], of a receive in the current block that fits the message, wants no group and does not stay.
+    /// As [`Self::take`], of a dense receive in the ring's region that fits the message, wants no group and does not stay.
     /// Budget: 35 instructions.
     #[inline(always)]
     pub(super) fn take_current<O>(
@@ -425,13 +429,13 @@ impl<R: Copy> PostedList<R> {
         message: &Envelope,
         read: impl FnOnce(&R) -> O,
     ) -> Option<O> {
-        let receive = self.store.named_current(id.index, id.generation)?;
+        let receive = self.store.named_current(id.index(), id.generation())?;
         let is_usual = receive.home() == DENSE && receive.is_plain();
         if !is_usual || !receive.wanted().fits(message.tag.0, message.source.0) {
             return None;
         }
         let taken = read(&receive.value);
-        self.store.remove_current(id.index);
+        self.store.remove_dense(id.index());
         Some(taken)
     }
 
@@ -454,20 +458,20 @@ impl<R: Copy> PostedList<R> {
     }
 
     pub(super) fn get(&self, id: ReceiveId) -> Option<(Pattern, &R)> {
-        self.store.named(id.index, id.generation).map(|receive| (receive.pattern(), &receive.value))
+        self.store.named(id.index(), id.generation()).map(|receive| (receive.pattern(), &receive.value))
     }
 
     pub(super) fn get_mut(&mut self, id: ReceiveId) -> Option<&mut R> {
-        self.store.named_mut(id.index, id.generation).map(|receive| &mut receive.value)
+        self.store.named_mut(id.index(), id.generation()).map(|receive| &mut receive.value)
     }
 
     pub(super) fn stays(&self, id: ReceiveId) -> Option<Stay> {
-        let receive = self.store.named(id.index, id.generation)?;
+        let receive = self.store.named(id.index(), id.generation())?;
         Some(if receive.state & STAYS == 0 { Stay::Once } else { Stay::Posted })
     }
 
     pub(super) fn ids(&self) -> Vec<ReceiveId> {
-        let id = |(sequence, slot)| ReceiveId { index: slot, generation: low(sequence) };
+        let id = |(sequence, slot)| ReceiveId::new(slot, low(sequence));
         self.store.in_order(|_| true).into_iter().map(id).collect()
     }
 

@@ -30,7 +30,7 @@ pub(super) struct Receive<R> {
 impl<R: Copy> Receive<R> {
     #[inline]
     pub(super) fn id(&self, slot: u32) -> ReceiveId {
-        ReceiveId { index: slot, generation: low(self.sequence) }
+        ReceiveId::new(slot, low(self.sequence))
     }
 
     /// The caller's value.

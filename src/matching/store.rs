@@ -1,16 +1,16 @@
 //! Where the entries of one list live, and the order of the few newest.
 //!
-//! The newest entries are *dense*: at most sixteen in the current block, and before them what is left of the block
-//! that was current before; each block is a region of sixteen slots and an [`Order`], and is searched by looking at
-//! each entry. When both are in use and the current one is full, all become *indexed*, and so does what follows,
-//! until the list is empty or only young entries are matched. So **every dense entry is newer than every indexed
-//! one**, and slots, hence ids, never change. Slots from 512 on come in chunks, for indexed entries.
+//! The newest entries are *dense*: they lie in a ring of 64 places, in the order in which they came, with holes where
+//! some have left, and are searched by looking at each. The rest is *indexed*. When an old dense entry stands in the
+//! way of the ring's next place, it becomes indexed; when the ring is more than half full then, all do, and so does
+//! what follows, until the list is empty or only young entries are matched. So **every dense entry is newer than
+//! every indexed one**. What becomes indexed keeps its place, which the ring leaves out: slots, hence ids, never
+//! change. Slots from 512 on come in chunks, for indexed entries.
 //!
 //! Not here: indexes, and what an entry looks like.
 
 use super::chunks::Chunks;
 use super::hash::low;
-use super::order::Order;
 
 /// What a store must know of an entry.
 pub(super) trait Entry: Copy {
@@ -25,28 +25,27 @@ pub(super) trait Entry: Copy {
 /// See the head of this file.
 #[derive(Clone)]
 pub(super) struct Store<T> {
-    /// The current block's region, none before the first entry.
+    /// The ring's region, none before the first entry.
     current: Option<Box<Region<T>>>,
-    /// The current block.
-    order: Order,
-    /// Four times what the current block can hold: zero while the list is not dense.
-    limit: u32,
-    /// The first slot of the current block's region.
+    /// A bit for each place with a dense entry.
+    held: u64,
+    /// A bit for each place that the ring leaves out: all while the list is not dense.
+    barred: u64,
+    /// The first slot of the ring's region.
     base: u32,
-    /// Entries that are not in the current block. While it is zero nothing else need be searched.
-    pub(super) older: u32,
-    /// The next entry's sequence number, from 1.
+    /// How many entries are indexed.
+    indexed: u32,
+    /// The next entry's sequence number, from 1. Modulo 64 it is the next entry's place in the ring; from there on, round
+    /// to there, places are in order of age. Numbers may be left out.
     next_sequence: u64,
-    /// The block before.
-    old_order: Order,
-    old_base: u32,
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
-    dense_limit: u32,
+    /// The places that may be used.
+    allowed: u64,
     /// The other regions, made when they are needed; none in place of the current one.
     regions: [Option<Box<Region<T>>>; REGIONS as usize],
-    /// Indexed entries in each region.
-    pinned: [u32; REGIONS as usize],
+    /// A bit for each place of each region with an indexed entry.
+    pinned: [u64; REGIONS as usize],
     /// Free slots of chunks, a stack. Apart from the entries, so that taking
     /// one does not wait for an entry's memory.
     free: Chunks<u32, FREE_SLOTS>,
@@ -60,15 +59,13 @@ impl<T: Entry> Store<T> {
     pub(super) const fn new(dense_limit: u32) -> Self {
         Self {
             current: None,
-            order: Order::EMPTY,
-            limit: 0,
+            held: 0,
+            barred: u64::MAX,
             base: 0,
-            older: 0,
+            indexed: 0,
             next_sequence: 1,
-            old_order: Order::EMPTY,
-            old_base: 0,
             young_streak: 0,
-            dense_limit: if dense_limit > PLACES { PLACES } else { dense_limit },
+            allowed: if dense_limit >= PLACES { u64::MAX } else { (1 << dense_limit) - 1 },
             regions: [const { None }; REGIONS as usize],
             pinned: [0; REGIONS as usize],
             free: Chunks::new(),
@@ -81,13 +78,31 @@ impl<T: Entry> Store<T> {
     /// How many entries are indexed.
     #[inline(always)]
     pub(super) const fn indexed(&self) -> u32 {
-        self.older - self.old_order.len()
+        self.indexed
+    }
+
+    /// Whether every entry is dense.
+    #[inline(always)]
+    pub(super) const fn is_short(&self) -> bool {
+        self.indexed == 0
+    }
+
+    /// Whether new entries are dense.
+    #[inline(always)]
+    pub(super) const fn is_dense(&self) -> bool {
+        self.barred != u64::MAX
+    }
+
+    /// Whether new entries are indexed, and some are.
+    #[inline(always)]
+    pub(super) const fn is_indexed(&self) -> bool {
+        !self.is_dense() && self.indexed != 0
     }
 
     /// How many entries there are.
     #[inline]
     pub(super) const fn len(&self) -> usize {
-        self.order.len() as usize + self.older as usize
+        self.held.count_ones() as usize + self.indexed as usize
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -121,7 +136,7 @@ impl<T: Entry> Store<T> {
         self.get_mut(slot).filter(|entry| entry.sequence() != 0 && low(entry.sequence()) == generation)
     }
 
-    /// As [`Self::named`], but only for an entry in the current block's region.
+    /// As [`Self::named`], but only for an entry in the ring's region.
     #[inline(always)]
     pub(super) fn named_current(&self, slot: u32, generation: u32) -> Option<&T> {
         let entry = &self.current.as_ref()?.0[(slot % PLACES) as usize];
@@ -129,22 +144,16 @@ impl<T: Entry> Store<T> {
         (is_it && entry.sequence() != 0).then_some(entry)
     }
 
-    /// Take out a dense entry of the current block. Budget: 18 instructions.
+    /// Take out a dense entry. Budget: 8 instructions.
     #[inline(always)]
-    pub(super) fn remove_current(&mut self, slot: u32) {
-        let places = self.order.places();
-        // The oldest leaves first, mostly.
-        if places & 15 == u64::from(slot % PLACES) {
-            self.order.remove(0, places);
-        } else {
-            self.order.remove_place(slot % PLACES);
-        }
+    pub(super) fn remove_dense(&mut self, slot: u32) {
+        self.held &= !(1 << (slot % PLACES));
         if let Some(region) = &mut self.current {
             region.0[(slot % PLACES) as usize].retire();
         }
     }
 
-    /// An entry in a slot that an index or a block names.
+    /// An entry in a slot that an index or the ring names.
     #[inline]
     pub(super) fn at(&self, slot: u32) -> &T {
         if slot < LOW_SLOTS {
@@ -177,109 +186,106 @@ impl<T: Entry> Store<T> {
         Some(&mut region.as_mut()?.0[(slot % PLACES) as usize])
     }
 
-    /// The first entry of the current block that `fits`. Budget: 6 instructions, and 7 an entry beside `fits`.
+    /// The first dense entry that `fits`. Budget: 8 instructions, and 7 an entry beside `fits`.
     #[inline(always)]
-    pub(super) fn find_current(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
-        if self.order.end() == 0 {
+    pub(super) fn find_dense(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
+        let next = low(self.next_sequence);
+        let mut left = self.held.rotate_right(next);
+        if left == 0 {
             return None;
         }
-        find(&mut self.current.as_mut()?.0, &mut self.order, self.base, fits)
-    }
-
-    /// The first dense entry that `fits`, of the block before or the current one.
-    #[inline]
-    pub(super) fn find_dense(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
-        let Self { current, order, base, regions, old_order, old_base, older, .. } = self;
-        if old_order.end() != 0 {
-            let region = regions[(*old_base / PLACES % REGIONS) as usize].as_mut()?;
-            if let Some(mut old) = find(&mut region.0, old_order, *old_base, &fits) {
-                old.older = Some(older);
-                return Some(old);
+        let region = &mut self.current.as_mut()?.0;
+        loop {
+            let place = left.trailing_zeros().wrapping_add(next) % PLACES;
+            if fits(&region[place as usize]) {
+                let entry = &mut region[place as usize];
+                return Some(Dense { entry, slot: self.base | place, place, held: &mut self.held });
+            }
+            left &= left - 1;
+            if left == 0 {
+                return None;
             }
         }
-        find(&mut current.as_mut()?.0, order, *base, fits)
     }
 
     /// The first dense entry that `fits`, to look at: its slot.
     #[inline]
     pub(super) fn look_dense(&self, fits: impl Fn(&T) -> bool) -> Option<u32> {
-        for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
-            for position in (0..order.end()).step_by(4) {
-                let slot = base | order.place(position);
-                if fits(self.at(slot)) {
-                    return Some(slot);
-                }
-            }
-        }
-        None
+        self.dense_slots(self.in_order_of_age().0).find(|slot| fits(self.at(*slot)))
     }
 
-    /// Take out a dense entry.
-    #[inline]
-    pub(super) fn remove_dense(&mut self, slot: u32) {
-        if slot / PLACES == self.base / PLACES {
-            self.order.remove_place(slot % PLACES);
-        } else {
-            self.old_order.remove_place(slot % PLACES);
-            self.older -= 1;
-        }
-        self.at_mut(slot).retire();
+    /// The slots of places as [`Self::find_dense`] has them: in order of age from bit 0 on.
+    fn dense_slots(&self, mut left: u64) -> impl Iterator<Item = u32> + use<T> {
+        let (next, base) = (low(self.next_sequence), self.base);
+        std::iter::from_fn(move || {
+            let place = left.trailing_zeros().wrapping_add(next) % PLACES;
+            let some = left != 0;
+            left &= left.wrapping_sub(1);
+            some.then_some(base | place)
+        })
     }
 
-    /// Where the next entry goes if the current block has room: its slot, its sequence number, and what to write.
-    /// Budget: 15 instructions.
+    /// Where the next entry goes if the ring has room: its slot, its sequence number, and what to write. Budget: 14
+    /// instructions.
     #[inline(always)]
     pub(super) fn next_dense(&mut self) -> Option<(u32, u64, &mut T)> {
-        if self.order.end() >= self.limit {
+        let sequence = self.next_sequence;
+        let place = low(sequence) % PLACES;
+        if (self.held | self.barred) & (1 << place) != 0 {
             return None;
         }
         let region = self.current.as_mut()?;
-        let place = self.order.append();
-        let sequence = self.next_sequence;
+        self.held |= 1 << place;
         self.next_sequence = sequence + 1;
-        Some((self.base | place, sequence, &mut region.0[(place % PLACES) as usize]))
+        Some((self.base | place, sequence, &mut region.0[place as usize]))
     }
 
-    /// [`Self::next_dense`] found no room: whether there is some now, in the next block. If not, the caller must
-    /// move what [`Self::spill`] yields to its indexes and [`Self::next_indexed`] the entry.
+    /// [`Self::next_dense`] found no room: whether there is some now. If not, the caller must move what
+    /// [`Self::spill`] yields to its indexes, and ask again before it indexes the entry.
     pub(super) fn make_room(&mut self, filler: impl FnOnce() -> T) -> bool {
-        if self.dense_limit == 0 || (self.limit == 0 && self.older != 0) {
+        if self.allowed == 0 || self.is_indexed() {
             return false;
         }
         if self.current.is_none() {
             let mut filler = filler();
             filler.retire();
-            self.current = Some(Box::new(Region([filler; PLACES as usize])));
+            self.current = Some(Region::filled(filler));
         }
-        if self.limit != 0 {
-            if self.old_order.len() != 0 {
-                return false;
-            }
-            self.older += self.order.len();
-            (self.old_order, self.old_base) = (self.order, self.base);
-            self.order = Order::EMPTY;
+        if !self.is_dense() && !self.enter_dense() {
+            return false;
         }
-        self.enter_dense()
+        let (held, free) = self.in_order_of_age();
+        if free.trailing_zeros() >= held.trailing_zeros() {
+            return false;
+        }
+        self.next_sequence += u64::from(free.trailing_zeros());
+        true
     }
 
-    /// The list stops being dense: its dense entries' slots, oldest first. They count as indexed from now on.
+    /// The places held and those that are free, the next first.
+    const fn in_order_of_age(&self) -> (u64, u64) {
+        let free = !(self.held | self.barred);
+        let next = low(self.next_sequence);
+        (self.held.rotate_right(next), free.rotate_right(next))
+    }
+
+    /// The slots of dense entries that count as indexed from now on, oldest first: those that stand in the way of the
+    /// next place, or all, and the list is not dense any more, if they are many.
     pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
-        let blocks = [(self.old_order, self.old_base), (self.order, self.base)];
-        for (order, base) in blocks {
-            self.pinned[(base / PLACES % REGIONS) as usize] += order.len();
+        let (held, free) = self.in_order_of_age();
+        let all = free == 0 || 2 * held.count_ones() > self.allowed.count_ones();
+        let spilled = if all { held } else { held & ((1 << free.trailing_zeros()) - 1) };
+        let places = spilled.rotate_left(low(self.next_sequence));
+        let slots = self.dense_slots(spilled);
+        self.held &= !places;
+        self.pinned[(self.base / PLACES % REGIONS) as usize] |= places;
+        self.indexed += places.count_ones();
+        if all {
+            (self.barred, self.young_streak) = (u64::MAX, 0);
+        } else {
+            self.barred |= places;
         }
-        self.older += self.order.len();
-        (self.old_order, self.order) = (Order::EMPTY, Order::EMPTY);
-        (self.limit, self.young_streak) = (0, 0);
-        blocks.into_iter().flat_map(|(order, base)| {
-            (0..order.end()).step_by(4).map(move |position| base | order.place(position))
-        })
-    }
-
-    /// Whether new entries are indexed, and some are.
-    #[inline(always)]
-    pub(super) const fn is_indexed(&self) -> bool {
-        self.limit == 0 && self.older != 0
+        slots
     }
 
     /// Where the next entry goes outside the dense ones: its slot, its sequence number, and what to write. `filler`
@@ -288,7 +294,7 @@ impl<T: Entry> Store<T> {
     pub(super) fn next_indexed(&mut self, filler: impl FnOnce() -> T) -> (u32, u64, &mut T) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.older += 1;
+        self.indexed += 1;
         let slot = if self.free_len == 0 {
             self.add_slot(filler())
         } else {
@@ -308,40 +314,36 @@ impl<T: Entry> Store<T> {
         slot
     }
 
-    /// An indexed entry, if its slot is in a chunk. When it was taken out, [`Self::settle`] must follow.
-    #[inline(always)]
-    pub(super) fn high(&mut self, slot: u32) -> Option<High<'_, T>> {
-        let entry = self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))?;
-        Some(High { entry, slot, free: &mut self.free, free_len: &mut self.free_len, older: &mut self.older })
-    }
-
     /// An indexed entry was taken out.
     #[inline(always)]
-    pub(super) fn settle(&mut self) {
-        if self.older == 0 && self.limit == 0 {
+    fn settle(&mut self) {
+        self.indexed -= 1;
+        if self.indexed == 0 && !self.is_dense() {
             self.enter_dense();
         }
     }
 
-    /// Take out an indexed entry. Budget: 18 instructions.
+    /// Take out an indexed entry. But for its sequence number it can still be read. Budget: 18 instructions.
     #[inline(always)]
-    pub(super) fn remove_indexed(&mut self, slot: u32) -> T {
-        let Some(found) = self.high(slot) else { return self.remove_indexed_low(slot) };
-        let taken = *found.entry;
-        found.remove();
+    pub(super) fn remove_indexed(&mut self, slot: u32) {
+        let Some(entry) = self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK)) else {
+            return self.remove_indexed_low(slot);
+        };
+        entry.retire();
+        self.free.put(self.free_len as usize, slot);
+        self.free_len += 1;
         self.settle();
-        taken
     }
 
-    #[cold]
     #[inline(never)]
-    fn remove_indexed_low(&mut self, slot: u32) -> T {
-        let taken = *self.at(slot);
+    fn remove_indexed_low(&mut self, slot: u32) {
         self.at_mut(slot).release();
-        self.pinned[(slot / PLACES % REGIONS) as usize] -= 1;
-        self.older -= 1;
+        let place = 1 << (slot % PLACES);
+        self.pinned[(slot / PLACES % REGIONS) as usize] &= !place;
+        if self.is_dense() && slot / PLACES == self.base / PLACES {
+            self.barred &= !(place & self.allowed);
+        }
         self.settle();
-        taken
     }
 
     /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and
@@ -352,22 +354,39 @@ impl<T: Entry> Store<T> {
             self.young_streak = 0;
         } else {
             self.young_streak += 1;
-            if self.young_streak > STREAK && self.limit == 0 {
+            if self.young_streak > STREAK && !self.is_dense() {
                 self.young_streak = 0;
                 self.enter_dense();
             }
         }
     }
 
+    /// One more than the highest slot that was ever used.
+    pub(super) const fn slots(&self) -> usize {
+        self.unused_slot as usize
+    }
+
     /// Call with each occupied slot, dense or indexed, in slot order.
+    #[inline(always)]
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
-        let low = (0..LOW_SLOTS).filter_map(|slot| Some((self.low(slot)?, slot)));
-        let used = self.unused_slot - CHUNK_SLOTS;
-        let high = (0..self.chunks.len() / CHUNK).flat_map(|number| self.chunks.chunk(number));
-        for (entry, slot) in low.chain(high.zip(CHUNK_SLOTS..).take(used as usize)) {
+        let mut each_occupied = |slot, entry: &T| {
             if entry.sequence() != 0 {
                 each(slot, entry);
             }
+        };
+        for slot in 0..LOW_SLOTS {
+            if let Some(entry) = self.low(slot) {
+                each_occupied(slot, entry);
+            }
+        }
+        let mut first = CHUNK_SLOTS;
+        while first < self.unused_slot {
+            let used = (self.unused_slot - first).min(CHUNK_SLOTS) as usize;
+            let chunk = self.chunks.chunk(first as usize / CHUNK - 1);
+            for (slot, entry) in (first..).zip(chunk).take(used) {
+                each_occupied(slot, entry);
+            }
+            first += CHUNK_SLOTS;
         }
     }
 
@@ -383,23 +402,25 @@ impl<T: Entry> Store<T> {
         all
     }
 
-    /// Make a region without entries the current block: whether there was one.
+    /// Make the region with the fewest indexed entries the ring's: whether it has room.
     #[cold]
     #[inline(never)]
     fn enter_dense(&mut self) -> bool {
-        let is_free = |region: &u32| {
-            self.pinned[*region as usize] == 0
-                && (self.old_order.len() == 0 || *region != self.old_base / PLACES)
-        };
-        let Some(region) = (0..REGIONS).find(is_free) else { return false };
-        let (1.., Some(current)) = (self.dense_limit, self.current.take()) else { return false };
+        let usable = |region: &u32| (self.allowed & !self.pinned[*region as usize]).count_ones();
+        // The first of those, so that no more regions are made than are needed.
+        let Some(region) = (0..REGIONS).rev().max_by_key(usable) else { return false };
+        if usable(&region) <= self.allowed.count_ones() / 2 {
+            return false;
+        }
+        let Some(current) = self.current.take() else { return false };
         // What is copied may be indexed.
         let mut filler = current.0[0];
         filler.release();
         self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
         let taken = self.regions[region as usize].take();
-        self.current = Some(taken.unwrap_or_else(|| Box::new(Region([filler; PLACES as usize]))));
-        (self.base, self.limit) = (region * PLACES, 4 * self.dense_limit);
+        self.current = Some(taken.unwrap_or_else(|| Region::filled(filler)));
+        self.base = region * PLACES;
+        self.barred = self.pinned[region as usize] | !self.allowed;
         true
     }
 
@@ -421,12 +442,11 @@ impl<T: Entry> Store<T> {
         assert_eq!(indexed, self.indexed());
         assert!(newest_indexed < oldest_dense);
         let mut last = 0;
-        for (order, base) in [(self.old_order, self.old_base), (self.order, self.base)] {
-            for position in (0..order.end()).step_by(4) {
-                let entry = self.at(base | order.place(position));
-                assert!(is_dense_entry(entry) && entry.sequence() > last);
-                last = entry.sequence();
-            }
+        assert_eq!(self.held & self.barred, 0);
+        for slot in self.dense_slots(self.in_order_of_age().0) {
+            let entry = self.at(slot);
+            assert!(is_dense_entry(entry) && entry.sequence() > last);
+            last = entry.sequence();
         }
         let free = self.free_len as usize;
         for at in 0..free {
@@ -445,77 +465,36 @@ impl<T: Entry> Store<T> {
 pub(super) struct Dense<'a, T> {
     pub(super) entry: &'a mut T,
     pub(super) slot: u32,
-    order: &'a mut Order,
-    position: u32,
-    /// The order word from that position on.
-    places: u64,
-    older: Option<&'a mut u32>,
+    place: u32,
+    held: &'a mut u64,
 }
 
 impl<T: Entry> Dense<'_, T> {
-    /// Budget: 11 instructions.
+    /// Budget: 5 instructions.
     #[inline(always)]
     pub(super) fn remove(self) {
-        self.order.remove(self.position, self.places);
+        *self.held &= !(1 << self.place);
         self.entry.retire();
-        if let Some(older) = self.older {
-            *older -= 1;
-        }
     }
 }
 
-/// An indexed entry that was found, and how to take it out.
-pub(super) struct High<'a, T> {
-    pub(super) entry: &'a mut T,
-    slot: u32,
-    free: &'a mut Chunks<u32, FREE_SLOTS>,
-    free_len: &'a mut u32,
-    older: &'a mut u32,
-}
-
-impl<T: Entry> High<'_, T> {
-    /// Budget: 12 instructions.
-    #[inline(always)]
-    pub(super) fn remove(self) {
-        self.entry.retire();
-        self.free.put(*self.free_len as usize, self.slot);
-        *self.free_len += 1;
-        *self.older -= 1;
-    }
-}
-
-#[inline(always)]
-fn find<'a, T>(
-    region: &'a mut [T; PLACES as usize],
-    order: &'a mut Order,
-    base: u32,
-    fits: impl Fn(&T) -> bool,
-) -> Option<Dense<'a, T>> {
-    let end = order.end();
-    let mut places = order.places();
-    let mut left = end;
-    while left != 0 {
-        let place = low(places & 15);
-        if fits(&region[place as usize]) {
-            let entry = &mut region[place as usize];
-            let position = end - left;
-            return Some(Dense { entry, slot: base | place, order, position, places, older: None });
-        }
-        places >>= 4;
-        left -= 4;
-    }
-    None
-}
-
-/// Sixteen slots that can be dense.
+/// Slots that can be dense.
 #[derive(Clone)]
 #[repr(align(64))]
 struct Region<T>([T; PLACES as usize]);
 
+impl<T: Copy> Region<T> {
+    #[cold]
+    #[inline(never)]
+    fn filled(filler: T) -> Box<Self> {
+        Box::new(Self([filler; PLACES as usize]))
+    }
+}
+
 /// No slot at all.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// Places of a region.
-pub(super) const PLACES: u32 = 16;
+pub(super) const PLACES: u32 = 64;
 const REGIONS: u32 = 4;
 const LOW_SLOTS: u32 = PLACES * REGIONS;
 /// Slots of a chunk, and the first slot that is in one.

@@ -4,6 +4,7 @@
 //! Not here: posted receives.
 
 use super::Statistics;
+use super::building::Building;
 use super::chunks::Chunks;
 use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::fifo::{Link, Links};
@@ -19,18 +20,20 @@ use crate::ids::MessageId;
 #[derive(Clone)]
 pub(super) struct UnexpectedList<M> {
     pub(super) store: Store<Message<M>>,
-    hasher: Hasher,
-    classes: Vec<Class>,
+    pub(super) hasher: Hasher,
+    pub(super) classes: Vec<Class>,
     /// Which classes are live: hold every indexed message.
     live: u32,
     /// The class that was searched last.
     recent: usize,
     /// Links of the classes beyond those whose links are in the message.
-    links: Vec<Chunks<Link, LINKS>>,
+    pub(super) links: Vec<Chunks<Link, LINKS>>,
+    /// The classes that do not hold every indexed message yet.
+    pub(super) buildings: Vec<Building>,
     /// Searches of indexed messages.
     searches: u64,
     builds: u64,
-    scanned: u64,
+    pub(super) scanned: u64,
 }
 
 impl<M: Copy> UnexpectedList<M> {
@@ -42,6 +45,7 @@ impl<M: Copy> UnexpectedList<M> {
             live: 0,
             recent: 0,
             links: Vec::new(),
+            buildings: Vec::new(),
             searches: 0,
             builds: 0,
             scanned: 0,
@@ -58,24 +62,24 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     #[inline(always)]
-    fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
+    pub(super) fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
         let (slot, sequence, message) = self.store.next_dense()?;
         debug_assert!(message.home == DENSE);
         (message.tag, message.source) = (envelope.tag.0, envelope.source.0);
         (message.sequence, message.value) = (sequence, value);
-        Some(MessageId { index: slot, generation: low(sequence) })
+        Some(MessageId::new(slot, low(sequence)))
     }
 
     #[cold]
     #[inline(never)]
     fn queue_slow(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> MessageId {
-        if !self.store.is_indexed() {
-            if self.store.make_room(|| Message::new(envelope, value))
-                && let Some(id) = self.queue_dense(envelope, value)
-            {
-                return id;
-            }
-            self.spill(groups);
+        if !self.store.is_indexed()
+            && let Some(id) = self.make_room(envelope, value, groups)
+        {
+            return id;
+        }
+        if !self.buildings.is_empty() {
+            self.build_on(groups);
         }
         let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
         (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
@@ -97,7 +101,18 @@ impl<M: Copy> UnexpectedList<M> {
         if slow != 0 {
             self.index(slot, slow, groups);
         }
-        MessageId { index: slot, generation: low(sequence) }
+        MessageId::new(slot, low(sequence))
+    }
+
+    /// Add a message as a dense one after all if there is room, or is once some others have become indexed.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> Option<MessageId> {
+        if !self.store.make_room(|| Message::new(envelope, value)) {
+            self.spill(groups);
+            self.store.make_room(|| Message::new(envelope, value));
+        }
+        self.queue_dense(envelope, value)
     }
 
     #[cold]
@@ -139,7 +154,8 @@ impl<M: Copy> UnexpectedList<M> {
     /// Take an indexed message out of every live class.
     #[inline]
     fn unindex(&mut self, slot: u32, groups: &Groups) -> Message<M> {
-        let message = self.store.remove_indexed(slot);
+        let message = *self.store.at(slot);
+        self.store.remove_indexed(slot);
         self.unindex_from(slot, self.live, &message, groups);
         message
     }
@@ -147,6 +163,11 @@ impl<M: Copy> UnexpectedList<M> {
     /// Take a message, which has left its slot, out of these classes. Budget: 60 instructions each.
     #[inline(never)]
     fn unindex_from(&mut self, slot: u32, mut classes: u32, message: &Message<M>, groups: &Groups) {
+        for building in &mut self.buildings {
+            if building.unmark(slot) {
+                classes &= !(1 << building.class);
+            }
+        }
         while classes != 0 {
             let number = classes.trailing_zeros() as usize;
             classes &= classes - 1;
@@ -178,8 +199,8 @@ impl<M: Copy> UnexpectedList<M> {
     /// The earliest message that fits. Builds the class of what is wanted if many wait and there is none.
     #[inline(always)]
     pub(super) fn first(&mut self, wanted: &Wanted, groups: &Groups) -> Option<MessageId> {
-        if self.store.older == 0 && !wanted.is_group {
-            let found = self.store.find_current(|message| message.fits(wanted))?;
+        if self.store.is_short() && !wanted.is_group {
+            let found = self.store.find_dense(|message| message.fits(wanted))?;
             return Some(found.entry.id(found.slot));
         }
         self.first_any(wanted, groups)
@@ -196,17 +217,11 @@ impl<M: Copy> UnexpectedList<M> {
         Some(found.entry.id(found.slot))
     }
 
-    /// Whether [`Self::find_current`] is all there is to search.
-    #[inline(always)]
-    pub(super) const fn is_short(&self) -> bool {
-        self.store.older == 0
-    }
-
     /// The first message of a short list that fits, if no group is wanted. Budget: 15 instructions for the first
     /// and 11 for each further one.
     #[inline(always)]
     pub(super) fn find_current(&mut self, wanted: &Wanted) -> Option<Dense<'_, Message<M>>> {
-        self.store.find_current(|message| message.fits(wanted))
+        self.store.find_dense(|message| message.fits(wanted))
     }
 
     /// Take the earliest message that fits. Budget: indexed 70 instructions, and 35 for each further live class.
@@ -246,7 +261,7 @@ impl<M: Copy> UnexpectedList<M> {
         groups: &Groups,
     ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
         let (mask, kind) = (wanted.mask, wanted.kind());
-        if (self.searches + 1).is_multiple_of(SWEEP) {
+        if (self.searches + 1).is_multiple_of(SWEEP) || !self.buildings.is_empty() {
             return Err(Elsewhere);
         }
         let is_recent = self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind));
@@ -262,15 +277,14 @@ impl<M: Copy> UnexpectedList<M> {
         let Some(cell) = class.table.cell(fragment)? else { return Ok(None) };
         let slot = cell.slot;
         // Most often of all, no other message has the key.
-        let Some(found) = self.store.high(slot) else { return Err(Elsewhere) };
-        let is_alone = found.entry.links.get(number).is_some_and(|link| link.next() == slot);
-        if !is_alone || !found.entry.has_key(mask, kind, key, groups) {
+        let message = self.store.at(slot);
+        let is_alone = message.links.get(number).is_some_and(|link| link.next() == slot);
+        if !is_alone || !message.has_key(mask, kind, key, groups) {
             return Err(Elsewhere);
         }
-        let (taken, sequence) = (found.entry.taken(slot), found.entry.sequence);
-        found.remove();
+        let (taken, sequence) = (message.taken(slot), message.sequence);
+        self.store.remove_indexed(slot);
         cell.clear();
-        self.store.settle();
         let others = self.live & !(1 << number);
         if others != 0 {
             let message = *self.store.at(slot);
@@ -292,38 +306,58 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(always)]
     fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
         let (mask, kind) = (wanted.mask, wanted.kind());
+        if !self.buildings.is_empty() {
+            self.build_on(groups);
+        }
         let number = if self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind)) {
             self.recent
         } else {
-            match self.class_for(mask, kind, groups) {
+            match self.classes.iter().position(|class| class.is_for(mask, kind)) {
                 Some(number) => number,
-                None => return self.scan(wanted, groups),
+                None if !self.is_long() => match self.build(mask, kind, groups) {
+                    Some(number) => number,
+                    None => return self.scan(wanted, groups),
+                },
+                None => return self.find_in_new_class(wanted, groups),
             }
         };
+        self.recent = number;
         self.searches += 1;
         if self.searches.is_multiple_of(SWEEP) {
             self.drop_unused();
         }
         let class = &mut self.classes[number];
         class.used_at = self.searches;
+        if let Some(at) = self.buildings.iter().position(|building| building.class == number) {
+            return self.find_building(at, wanted, groups);
+        }
         let key = wanted.key();
         let fragment = fragment(self.hasher, key);
-        let store = &self.store;
+        let (class, store) = (&self.classes[number], &self.store);
         let place = class.table.find(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups))?;
         Some(place.slot)
     }
 
-    /// The class of a mask and kind of source, built if need be. None if every one is in use by others.
+    /// [`Self::find_indexed`] for the first search of its kind on a long list.
+    #[cold]
     #[inline(never)]
-    fn class_for(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> Option<usize> {
-        let known = (0..self.classes.len()).find(|number| self.classes[*number].is_for(mask, kind));
-        let number = known.or_else(|| self.build(mask, kind, groups))?;
-        self.recent = number;
+    fn find_in_new_class(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
+        match self.add_class(wanted.mask, wanted.kind()) {
+            Some(number) => self.begin_building(number, wanted, groups),
+            None => self.scan(wanted, groups),
+        }
+    }
+
+    /// Build a class by one scan of the list. None if every one is in use by others.
+    #[inline(never)]
+    fn build(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> Option<usize> {
+        let number = self.add_class(mask, kind)?;
+        self.refill(number, groups);
         Some(number)
     }
 
-    /// Build a class by one scan of the list.
-    fn build(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> Option<usize> {
+    /// A class without messages, which counts as live. None if every one is in use by others.
+    fn add_class(&mut self, mask: u64, kind: SourceKind) -> Option<usize> {
         let dead = (0..self.classes.len()).find(|number| !self.classes[*number].is_live);
         let number = if let Some(number) = dead {
             self.classes[number].become_class(mask, kind);
@@ -342,12 +376,18 @@ impl<M: Copy> UnexpectedList<M> {
         self.live |= 1 << number;
         self.builds += 1;
         self.reach_links(number);
-        self.refill(number, groups);
+        self.end_building(number);
         Some(number)
     }
 
+    /// A class is no longer being built, if it was.
+    fn end_building(&mut self, number: usize) {
+        self.buildings.retain(|building| building.class != number);
+    }
+
     /// Index every indexed message in a class anew, in order.
-    fn refill(&mut self, number: usize, groups: &Groups) {
+    pub(super) fn refill(&mut self, number: usize, groups: &Groups) {
+        self.end_building(number);
         self.scanned += u64::from(self.store.indexed());
         self.classes[number].table.clear_for(self.store.indexed());
         for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
@@ -391,6 +431,7 @@ impl<M: Copy> UnexpectedList<M> {
                 class.is_live = false;
                 class.table.clear();
                 self.live &= !(1 << number);
+                self.end_building(number);
             }
         }
     }
@@ -401,18 +442,20 @@ impl<M: Copy> UnexpectedList<M> {
         if declared >= DECLARED_MAX {
             return false;
         }
-        self.class_for(mask, kind, groups).map(|number| self.classes[number].is_declared = true).is_some()
+        let known = self.classes.iter().position(|class| class.is_for(mask, kind));
+        let number = known.or_else(|| self.build(mask, kind, groups));
+        number.map(|number| self.classes[number].is_declared = true).is_some()
     }
 
     /// Take the message that an id names, wherever it is.
     #[inline]
     pub(super) fn take(&mut self, id: MessageId, groups: &Groups) -> Option<(Envelope, M)> {
-        let message = self.store.named(id.index, id.generation)?;
+        let message = self.store.named(id.index(), id.generation())?;
         if message.home != DENSE {
-            return Some(self.take_indexed(id.index, groups));
+            return Some(self.take_indexed(id.index(), groups));
         }
         let taken = (message.envelope(), message.value);
-        self.store.remove_dense(id.index);
+        self.store.remove_dense(id.index());
         Some(taken)
     }
 
@@ -423,11 +466,11 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     pub(super) fn get(&self, id: MessageId) -> Option<(Envelope, &M)> {
-        self.store.named(id.index, id.generation).map(|message| (message.envelope(), &message.value))
+        self.store.named(id.index(), id.generation()).map(|message| (message.envelope(), &message.value))
     }
 
     pub(super) fn get_mut(&mut self, id: MessageId) -> Option<&mut M> {
-        self.store.named_mut(id.index, id.generation).map(|message| &mut message.value)
+        self.store.named_mut(id.index(), id.generation()).map(|message| &mut message.value)
     }
 
     pub(super) fn ids(&self) -> Vec<MessageId> {
@@ -445,7 +488,7 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     fn ids_where(&self, wanted: impl Fn(&Message<M>) -> bool) -> Vec<MessageId> {
-        let id = |(sequence, slot)| MessageId { index: slot, generation: low(sequence) };
+        let id = |(sequence, slot)| MessageId::new(slot, low(sequence));
         self.store.in_order(wanted).into_iter().map(id).collect()
     }
 
@@ -484,6 +527,7 @@ impl<M: Copy> UnexpectedList<M> {
             + self.classes.capacity() * size_of::<Class>()
             + self.classes.iter().map(|class| class.table.bytes()).sum::<usize>()
             + self.links.iter().map(Chunks::bytes).sum::<usize>()
+            + self.buildings.iter().map(Building::bytes).sum::<usize>()
     }
 
     pub(super) fn statistics(&self, into: &mut Statistics) {
@@ -527,7 +571,8 @@ impl<M: Copy> UnexpectedList<M> {
                     }
                 }
             }
-            assert_eq!(count, self.store.indexed());
+            let building = self.buildings.iter().find(|building| building.class == number);
+            assert_eq!(count + building.map_or(0, Building::marked), self.store.indexed());
         }
     }
 }

@@ -1,36 +1,10 @@
-//! The parts alone: the order word, the table, the ring of links.
+//! The parts alone: the table, the ring of links.
 
 use super::world::Random;
 use crate::matching::fifo::{self, Link, Links, Unlinked};
 use crate::matching::hash::Hasher;
-use crate::matching::order::Order;
 use crate::matching::table::Table;
 use std::collections::BTreeMap;
-
-#[test]
-fn order_word_keeps_the_order_of_a_vector() {
-    let mut random = Random(1);
-    let mut order = Order::EMPTY;
-    let mut vector: Vec<u32> = Vec::new();
-    for _ in 0..10_000 {
-        if vector.len() < 16 && (vector.is_empty() || random.chance(50)) {
-            let place = order.append();
-            assert!(place < 16 && !vector.contains(&place), "a place that is free");
-            vector.push(place);
-        } else {
-            let at = random.below(vector.len());
-            if random.chance(50) {
-                order.remove_place(vector[at]);
-            } else {
-                order.remove(4 * at as u32, order.places() >> (4 * at));
-            }
-            vector.remove(at);
-        }
-        assert_eq!(order.len() as usize, vector.len());
-        let places: Vec<u32> = (0..order.len()).map(|at| order.place(4 * at)).collect();
-        assert_eq!(places, vector);
-    }
-}
 
 #[test]
 fn table_finds_every_key_through_growth_and_removal() {
