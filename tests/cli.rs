@@ -268,3 +268,80 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(code(&output), Some(0));
     assert_eq!(complaints(&output), "");
 }
+
+/// `tagmatch hca` with a library under the program that does nothing there.
+fn hca(arguments: &[&str]) -> Output {
+    // Any library that every program has anyway.
+    let library = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6"]
+        .into_iter()
+        .find(|path| Path::new(path).exists());
+    Command::new(env!("CARGO_BIN_EXE_tagmatch"))
+        .arg("hca")
+        .args(arguments)
+        .env("TAGMATCH_HCA_LIB", library.unwrap_or_else(|| panic!("there is no libc")))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}"))
+}
+
+#[test]
+fn hca_ends_as_its_program_does() {
+    assert_eq!(code(&hca(&["--", "true"])), Some(0));
+    assert_eq!(code(&hca(&["--", "sh", "-c", "exit 7"])), Some(7));
+    assert_eq!(code(&hca(&["--", "sh", "-c", "kill -9 $$"])), Some(128 + 9));
+}
+
+#[test]
+fn hca_says_when_there_is_no_such_program() {
+    let output = hca(&["--", "no-such-program"]);
+    assert_eq!(code(&output), Some(127));
+    assert!(complaints(&output).contains("no-such-program cannot be run"), "{}", complaints(&output));
+    assert_eq!(code(&hca(&["--", "/"])), Some(126));
+}
+
+#[test]
+fn hca_sets_the_device_up_for_its_program_and_cleans_up_after_it() {
+    let script = "echo $LD_PRELOAD; echo $SYSFS_PATH; echo $TAGMATCH_HCA_RUN; echo $TAGMATCH_HCA_OPTIONS; \
+        test -d $TAGMATCH_HCA_RUN && stat -c %a $TAGMATCH_HCA_RUN";
+    let output = hca(&["--tags", "100", "--roce", "--switch", "A1=only-at-append", "--", "sh", "-c", script]);
+    assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+    let text = out(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].ends_with("libc.so.6"), "{text}");
+    assert_eq!(lines[1], format!("{}/sys", lines[2]));
+    assert_eq!(lines[3], "tags=100,link=ethernet,A1=only-at-append");
+    assert_eq!(lines[4], "700", "nobody else's");
+    assert!(!Path::new(lines[2]).exists(), "the run directory is left behind");
+}
+
+#[test]
+fn hca_without_its_library_says_how_to_make_it() {
+    let output = Command::new(env!("CARGO_BIN_EXE_tagmatch"))
+        .args(["hca", "--", "true"])
+        .env("TAGMATCH_HCA_LIB", "no-such-library.so")
+        .output()
+        .unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}"));
+    assert_eq!(code(&output), Some(125));
+    assert!(
+        complaints(&output).contains("TAGMATCH_HCA_LIB names no-such-library.so"),
+        "{}",
+        complaints(&output)
+    );
+
+    // Alone in a folder, so that nothing is beside it.
+    let folder = folder("hca-alone");
+    let alone = folder.join("tagmatch");
+    fs::copy(env!("CARGO_BIN_EXE_tagmatch"), &alone).unwrap_or_else(|error| panic!("{error}"));
+    let output = Command::new(alone)
+        .args(["hca", "--", "true"])
+        .env_remove("TAGMATCH_HCA_LIB")
+        .output()
+        .unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}"));
+    assert_eq!(code(&output), Some(125));
+    assert!(complaints(&output).contains("cargo build -p tagmatch-hca"), "{}", complaints(&output));
+}
+
+#[test]
+fn hca_needs_a_program() {
+    assert_eq!(code(&hca(&[])), Some(2));
+}

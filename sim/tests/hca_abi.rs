@@ -359,6 +359,49 @@ fn a_forked_child_has_no_device_and_takes_nothing_away() {
     assert_eq!(opened.plain(ALLOC_PD, &[], Some(&mut answer)), Ok(()), "the parent's goes on");
 }
 
+/// How many threads drive devices; those of other tests are stepped.
+fn driving_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| name.starts_with("tagmatch-hca")).count()
+}
+
+#[test]
+fn a_thread_drives_a_device_as_long_as_it_is_open() {
+    let control = HcaControl::new(HcaConfig::default(), Drive::Thread).unwrap();
+    for _ in 0..20 {
+        assert_eq!(driving_threads(), 0);
+        let first = Opened::with_context(&control);
+        assert_eq!(driving_threads(), 1);
+        let second = Opened::with_context(&control);
+        drop(first);
+        assert_eq!(driving_threads(), 1, "one of two is still open");
+        let mut answer = [0u8; 8];
+        assert_eq!(
+            second.plain(ALLOC_PD, &[], Some(&mut answer)),
+            Ok(()),
+            "the thread lets commands through"
+        );
+    }
+}
+
+#[test]
+fn closing_a_descriptor_destroys_what_was_made_by_it() {
+    let config = HcaConfig::default();
+    let limits = tagmatch_sim::hca::Limits { protection_domains: 3, ..config.limits };
+    let control = HcaControl::new(HcaConfig { limits, ..config }, Drive::Steps).unwrap();
+    let fill = |opened: &Opened| {
+        let mut answer = [0u8; 8];
+        (0..10).take_while(|_| opened.plain(ALLOC_PD, &[], Some(&mut answer)) == Ok(())).count()
+    };
+    let first = Opened::with_context(&control);
+    let second = Opened::with_context(&control);
+    assert_eq!(fill(&first), 3);
+    assert_eq!(fill(&second), 0, "the device has no more");
+    drop(first);
+    assert_eq!(fill(&second), 3);
+}
+
 #[test]
 fn whatever_is_written_the_process_lives_and_the_device_works() {
     let control = control();

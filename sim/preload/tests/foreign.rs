@@ -39,9 +39,28 @@ fn ibv_devinfo_shows_an_ethernet_port() {
     assert!(info.contains("RoCE v2"), "{info}");
 }
 
+#[test]
+fn ibv_devinfo_shows_a_card_that_does_not_match() {
+    let info = Fabric::with_options("devinfo-none", "tags=0").run(&["ibv_devinfo", "-v"]);
+    assert!(info.contains("PORT_ACTIVE"), "{info}");
+    assert!(!info.contains("max_num_tags"), "{info}");
+}
+
+#[test]
+fn options_that_make_no_sense_are_named_and_nothing_runs() {
+    let fabric = Fabric::with_options("wrong-option", "A1=perhaps");
+    let output = fabric.program(&["ibv_devices"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("A1 cannot be \"perhaps\", but only-at-append"), "{said}");
+}
+
 /// Run one of rdma-core's ping-pongs.
 fn pingpong(name: &str, program: &str, options: &[&str]) {
-    let fabric = Fabric::new(name);
+    pingpong_on(&Fabric::new(name), program, options);
+}
+
+fn pingpong_on(fabric: &Fabric, program: &str, options: &[&str]) {
     let mut server = vec![program, "-d", "mlx5_0", "-p", "PORT"];
     server.extend(options);
     let mut client = server.clone();
@@ -90,6 +109,21 @@ fn ibv_ud_pingpong_works() {
 #[test]
 fn ibv_ud_pingpong_works_with_events() {
     pingpong("ud-events", "ibv_ud_pingpong", &["-n", "200", "-s", "1024", "-e"]);
+}
+
+#[test]
+fn ping_pongs_work_over_ethernet() {
+    let fabric = Fabric::with_options("roce", "link=ethernet");
+    pingpong_on(&fabric, "ibv_rc_pingpong", &["-n", "100", "-g", "0"]);
+    pingpong_on(&fabric, "ibv_ud_pingpong", &["-n", "100", "-g", "0", "-s", "1024"]);
+}
+
+#[test]
+fn a_process_whose_peer_is_killed_is_told_by_its_completions() {
+    let fabric = Fabric::new("killed");
+    let endless = ["ibv_rc_pingpong", "-d", "mlx5_0", "-p", "PORT", "-n", "100000000"];
+    let said = fabric.survivor(&endless, &[&endless[..], &["127.0.0.1"]].concat());
+    assert!(said.contains("transport retry counter exceeded"), "{said}");
 }
 
 #[test]

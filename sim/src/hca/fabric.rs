@@ -71,7 +71,9 @@ impl<M: HostMemory> Hca<M> {
     pub(crate) fn send_datagram(&mut self, qpn: u32, address: &Address, datagram: Datagram) {
         let leads_here = match self.config.link_layer {
             LinkLayer::InfiniBand => address.lid == self.config.lid,
-            LinkLayer::Ethernet => address.grh.is_some_and(|grh| grh.gid == self.config.gid),
+            LinkLayer::Ethernet => {
+                address.grh(LinkLayer::Ethernet).is_some_and(|grh| grh.gid == self.config.gid)
+            }
         };
         if leads_here {
             self.dispatch(Packet { source: qpn, destination: address.qpn, body: Body::Datagram(datagram) });

@@ -212,7 +212,7 @@ impl<M: HostMemory> Hca<M> {
         let payload = gathered.map_err(|_| Syndrome::LocalProtection)?;
         // The high bit says: use the QP's own (IBTA 10.2.5).
         let qkey = if address.qkey & 1 << 31 != 0 { qp.attributes.qkey } else { address.qkey };
-        let grh = address.grh.map(|grh| {
+        let grh = address.grh(self.config.link_layer).map(|grh| {
             let length = u16::try_from(payload.len()).unwrap_or(u16::MAX);
             grh_bytes(&grh, length, &self.config.gid)
         });

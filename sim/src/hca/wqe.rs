@@ -2,6 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
+use super::config::LinkLayer;
 use super::layout::{
     AddressSegment, AtomicSegment, ControlSegment, DataSegment, EXTENDED_ADDRESS, GlobalAddressSegment,
     INLINE, INVALID_LKEY, RemoteSegment, TagSegment, control, wqe_opcode,
@@ -46,7 +47,14 @@ pub(crate) struct Address {
     pub qkey: u32,
     pub lid: u16,
     pub sl: u8,
-    pub grh: Option<GlobalAddress>,
+    grh: Option<GlobalAddress>,
+}
+
+impl Address {
+    /// What goes into a GRH. On Ethernet there always is one, and the bit that asks for it is reserved.
+    pub(crate) fn grh(&self, link_layer: LinkLayer) -> Option<GlobalAddress> {
+        self.grh.filter(|grh| grh.is_asked_for || link_layer == LinkLayer::Ethernet)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +64,7 @@ pub(crate) struct GlobalAddress {
     pub flow_label: u32,
     pub traffic_class: u8,
     pub hop_limit: u8,
+    is_asked_for: bool,
 }
 
 /// TM-CONTRACT 7
@@ -173,15 +182,14 @@ fn take_address(bytes: &mut &[u8]) -> Option<Address> {
     if segment.dqp.get() & EXTENDED_ADDRESS != 0 {
         let global: GlobalAddressSegment = take(bytes)?;
         let word = global.grh_gid_fl.get();
-        if word & GRH_PRESENT != 0 {
-            grh = Some(GlobalAddress {
-                gid: global.rgid,
-                gid_index: (word >> 20).to_be_bytes()[3],
-                flow_label: word & 0x000f_ffff,
-                traffic_class: global.tclass,
-                hop_limit: global.hop_limit,
-            });
-        }
+        grh = Some(GlobalAddress {
+            gid: global.rgid,
+            gid_index: (word >> 20).to_be_bytes()[3],
+            flow_label: word & 0x000f_ffff,
+            traffic_class: global.tclass,
+            hop_limit: global.hop_limit,
+            is_asked_for: word & GRH_PRESENT != 0,
+        });
     }
     let lid = segment.rlid.get();
     let sl = segment.stat_rate_sl & 15;

@@ -106,11 +106,8 @@ impl Device {
             state.hca.close_context(context);
             state.pump();
         }
-        let is_last = state.contexts.is_empty();
         drop(state);
-        if is_last {
-            self.drive.stop();
-        }
+        self.drive.stop_unless(|| !self.lock().contexts.is_empty());
     }
 
     /// An event queue's descriptor was closed.

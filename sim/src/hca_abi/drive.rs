@@ -6,7 +6,6 @@
 //! cores than threads a thread that sleeps shortly is run sooner than one that spins or yields.
 
 use super::device::{Device, Drive};
-use super::raw;
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::RawFd;
@@ -57,10 +56,14 @@ impl Thread {
         Ok(())
     }
 
-    /// Stop, and wait until it has: afterwards the program's memory is left alone.
-    pub(crate) fn stop(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(running) = running {
+    /// Stop if nobody has the device open, and wait until it has: afterwards the program's memory is left alone.
+    pub(crate) fn stop_unless(&self, is_open: impl FnOnce() -> bool) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: whoever opens meanwhile waits in `start`, or has been seen.
+        if is_open() {
+            return;
+        }
+        if let Some(running) = running.take() {
             running.stop.store(true, Ordering::Release);
             // A thread that panicked has stopped as well.
             let _ = running.handle.join();
@@ -179,9 +182,8 @@ fn restore_signals(before: &libc::sigset_t) {
 /// At the end of the process no thread may touch memory that is being given back.
 pub(crate) extern "C" fn stop_all_at_exit() {
     for device in super::registry::devices() {
-        device.drive().stop();
+        device.drive().stop_unless(|| false);
     }
-    debug_assert!(raw::process() > 0, "a process has a number");
 }
 
 /// For how long after work to wait how many microseconds.

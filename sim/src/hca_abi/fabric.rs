@@ -15,6 +15,8 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 mod socket;
+#[cfg(test)]
+mod tests;
 
 use socket::{Connection, Listener, Poller};
 

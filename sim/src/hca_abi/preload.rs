@@ -7,7 +7,7 @@ use super::control::{at_exit, set_path, sysfs_device};
 use super::device::{Device, Drive};
 use super::fabric::Fabric;
 use super::options::Options;
-use super::sysfs::Sysfs;
+use super::sysfs::{Sysfs, fresh_directory};
 use super::{drive, lazy, registry};
 use core::ffi::{c_int, c_uint};
 use std::fs;
@@ -55,8 +55,7 @@ fn publish(run: &Path, tree: &Path, options: &Options) -> io::Result<()> {
 
 /// A run directory of this process's own, and of those that it starts.
 fn private_run() -> io::Result<PathBuf> {
-    let run = std::env::temp_dir().join(format!("tagmatch-hca-run-{}", std::process::id()));
-    fs::create_dir_all(&run)?;
+    let run = fresh_directory(&std::env::temp_dir(), "tagmatch-hca-own")?;
     // SAFETY: the library is being loaded; no other thread is there yet.
     unsafe { std::env::set_var(RUN, &run) };
     *OWN.lock().unwrap_or_else(PoisonError::into_inner) = Some((std::process::id(), run.clone()));

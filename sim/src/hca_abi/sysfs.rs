@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// What the tree says of one device.
@@ -47,14 +47,7 @@ impl Sysfs {
     /// The directory cannot be made.
     pub(crate) fn new(parent: &Path) -> io::Result<Self> {
         let process = std::process::id();
-        let root = (0..u32::MAX)
-            .map(|number| parent.join(format!("tagmatch-hca-{process}-{number}")))
-            .find_map(|path| match fs::create_dir(&path) {
-                Ok(()) => Some(Ok(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-                Err(error) => Some(Err(error)),
-            })
-            .unwrap_or_else(|| Err(io::Error::from(io::ErrorKind::AlreadyExists)))?;
+        let root = fresh_directory(parent, "tagmatch-hca-sys")?;
         let tree = Self { root, process };
         tree.file("class/infiniband_verbs/abi_version", "6")?;
         fs::create_dir_all(tree.root.join("class/infiniband"))?;
@@ -198,6 +191,23 @@ impl Sysfs {
         }
         if value.is_empty() { fs::write(path, "") } else { fs::write(path, format!("{value}\n")) }
     }
+}
+
+/// A new directory of this user's alone.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn fresh_directory(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
+    let process = std::process::id();
+    for number in 0..u32::MAX {
+        let path = parent.join(format!("{prefix}-{process}-{number}"));
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::AlreadyExists))
 }
 
 impl Drop for Sysfs {

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -60,25 +61,54 @@ impl Fabric {
 
     /// Run a server and a client that meet on a TCP port, given in the place of `PORT`: what both wrote.
     pub(crate) fn pair(&self, server: &[&str], client: &[&str]) -> (String, String) {
-        let port = free_port().to_string();
+        let (waiting, client) = self.serve(server, client);
+        let client: Vec<&str> = client.iter().map(String::as_str).collect();
+        let output = self.program(&client).output().unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        let ended = waiting.wait_with_output().unwrap_or_else(|error| panic!("{server:?}: {error}"));
+        let both = format!("client: {}\nserver: {}", text(&output), text(&ended));
+        assert!(output.status.success() && ended.status.success(), "{client:?}\n{both}");
+        (well(server, &ended), well(&client, &output))
+    }
+
+    /// Run a server and a client, kill the client once they have met, and let the server find out: what it wrote.
+    pub(crate) fn survivor(&self, server: &[&str], client: &[&str]) -> String {
+        let (waiting, client) = self.serve(server, client);
+        let client: Vec<&str> = client.iter().map(String::as_str).collect();
+        // Killing `timeout` would leave its program alive.
+        let mut bare = Command::new(client[0]);
+        let timed = self.program(&client);
+        bare.args(&client[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+        bare.envs(timed.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut doomed = bare.spawn().unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        // Both have said where they are when the client says where the server is.
+        let output = doomed.stdout.take().unwrap_or_else(|| panic!("no output"));
+        let met =
+            BufReader::new(output).lines().map_while(Result::ok).any(|line| line.contains("remote address"));
+        doomed.kill().unwrap_or_else(|error| panic!("{error}"));
+        doomed.wait().unwrap_or_else(|error| panic!("{error}"));
+        let ended = waiting.wait_with_output().unwrap_or_else(|error| panic!("{server:?}: {error}"));
+        assert!(met, "the client never met the server: {}", text(&ended));
+        assert_ne!(ended.status.code(), Some(124), "the server waits for ever: {}", text(&ended));
+        text(&ended)
+    }
+
+    /// Start a server, and wait until it listens; the client's command has the port in its place.
+    fn serve(&self, server: &[&str], client: &[&str]) -> (Child, Vec<String>) {
+        let port = free_port();
         let with_port = |command: &[&str]| -> Vec<String> {
+            let port = port.to_string();
             command.iter().map(|part| if *part == "PORT" { port.clone() } else { (*part).into() }).collect()
         };
         let (server, client) = (with_port(server), with_port(client));
-        let (server, client): (Vec<&str>, Vec<&str>) =
-            (server.iter().map(String::as_str).collect(), client.iter().map(String::as_str).collect());
+        let server: Vec<&str> = server.iter().map(String::as_str).collect();
         let mut waiting = self
             .program(&server)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{server:?}: {error}"));
-        wait_for_port(port.parse().unwrap_or(0), &mut waiting);
-        let output = self.program(&client).output().unwrap_or_else(|error| panic!("{client:?}: {error}"));
-        let ended = waiting.wait_with_output().unwrap_or_else(|error| panic!("{server:?}: {error}"));
-        let both = format!("client: {}\nserver: {}", text(&output), text(&ended));
-        assert!(output.status.success() && ended.status.success(), "{client:?}\n{both}");
-        (well(&server, &ended), well(&client, &output))
+        wait_for_port(port, &mut waiting);
+        (waiting, client)
     }
 }
 
