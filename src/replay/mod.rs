@@ -2,6 +2,7 @@
 //!
 //! * [`Target`] – what is replayed over: it takes the events of a trace and says what came of them
 //! * [`Software`] – a [`Target`] over any pair of lists ([`Lists`])
+//! * [`Offload`] – a [`Target`] over the engine and soft devices; [`verbs`] – one over the engine and the real driver
 //! * [`synthetic`] – traces made up to one's measure
 //! * [`run`] – the replay; [`Report`] – what came of it
 //!
@@ -9,12 +10,14 @@
 
 #![forbid(unsafe_code)]
 
-mod ear;
+mod host;
 mod offload;
 mod software;
 pub mod synthetic;
 #[cfg(test)]
 mod tests;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod verbs;
 
 pub use offload::{Offload, Schedule, Settings};
 pub use software::{Lists, Software};

@@ -5,15 +5,15 @@
 //! however late its completions are polled. If not, the device is polled until the engine has decided.
 //! The devices are models: no time measured here says anything about a card.
 
-use super::ear::{Book, Ear, Hand};
+use super::host::{Ended, Host};
 use super::{Fault, Target};
 use crate::device::Device as _;
 use crate::device::soft::{Acceptance, NoMemory, Observation, SoftConfig, SoftDevice, SoftMessage, Step};
-use crate::engine::{CancelOutcome, ClaimId, Config, End, Engine, Kind, Posting, Receive};
-use crate::ids::{DeviceId, PeerId, ReceiveId};
+use crate::engine::{CancelOutcome, Config};
+use crate::ids::{DeviceId, PeerId};
 use crate::matching::{Envelope, Pattern};
 use crate::offload::Statistics;
-use crate::seam::{Answer, Buffer, Command, Remote};
+use crate::seam::{Buffer, Remote};
 use crate::traces::{Counts, MessageNumber, PeekNumber, ReceiveNumber};
 
 /// When devices do what they can.
@@ -43,24 +43,10 @@ pub struct Settings {
 /// The engine over soft devices, as a [`Target`].
 #[derive(Clone, Debug)]
 pub struct Offload {
-    engine: Engine,
+    host: Host,
     devices: Vec<SoftDevice<NoMemory>>,
     settings: Settings,
     random: u64,
-    ids: Vec<Option<ReceiveId>>,
-    claims: Vec<Option<(ClaimId, MessageNumber)>>,
-    ended: Vec<Ended>,
-    book: Book,
-    matches: u64,
-}
-
-/// How far a receive is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Ended {
-    #[default]
-    Open,
-    Received(u32),
-    Cancelled,
 }
 
 impl Offload {
@@ -71,7 +57,7 @@ impl Offload {
     pub fn new(settings: Settings, counts: Counts) -> Result<Self, Fault> {
         let mut config = Config::default();
         config.matching.hash_seed = settings.seed;
-        let mut engine = Engine::new(config);
+        let mut host = Host::new(config, counts, |word| word);
         let mut devices = Vec::new();
         for number in 0..settings.devices.max(1) + u8::from(settings.second_path) {
             let tags = if number < settings.devices.max(1) { settings.tags } else { 0 };
@@ -80,9 +66,9 @@ impl Offload {
             if settings.schedule != Schedule::Prompt {
                 device.observe();
             }
-            let id = engine.add_device(device.capabilities()).map_err(Fault::new)?;
+            let id = host.engine.add_device(device.capabilities()).map_err(Fault::new)?;
             for bounce in 0..u64::from(tags) {
-                engine.add_bounce_buffer(id, Buffer::new(BOUNCE + (bounce << 16), EAGER_LIMIT));
+                host.engine.add_bounce_buffer(id, Buffer::new(BOUNCE + (bounce << 16), EAGER_LIMIT));
             }
             devices.push(device);
         }
@@ -90,17 +76,7 @@ impl Offload {
             Schedule::Prompt => 0,
             Schedule::Random(seed) => seed,
         };
-        let mut target = Self {
-            engine,
-            devices,
-            settings,
-            random,
-            ids: vec![None; counts.receives],
-            claims: vec![None; counts.peeks],
-            ended: vec![Ended::Open; counts.receives],
-            book: Book::default(),
-            matches: 0,
-        };
+        let mut target = Self { host, devices, settings, random };
         target.submit()?;
         Ok(target)
     }
@@ -108,13 +84,13 @@ impl Offload {
     /// What offload has done.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
-        self.engine.statistics()
+        self.host.statistics()
     }
 
     /// Receives that took a message.
     #[must_use]
     pub const fn matches(&self) -> u64 {
-        self.matches
+        self.host.matches
     }
 
     fn below(&mut self, bound: u64) -> u64 {
@@ -137,56 +113,17 @@ impl Offload {
 
     /// Hand every command to its device.
     fn submit(&mut self) -> Result<(), Fault> {
-        for at in 0..self.devices.len() {
-            let id = device_id(at);
-            let commands = self.engine.poll_commands(id);
-            if commands.is_empty() {
-                continue;
+        for (at, device) in self.devices.iter_mut().enumerate() {
+            if !self.host.submit(device_id(at), device)? {
+                return Err(Fault::new(format!("device {at} did not take every command")));
             }
-            let commands = commands.to_vec();
-            for command in &commands {
-                self.note_command(id, command);
-            }
-            let taken = self.devices[at].submit(&commands).map_err(Fault::new)?;
-            if taken != commands.len() {
-                return Err(Fault::new(format!(
-                    "device {at} took {taken} of {} commands: {:?}",
-                    commands.len(),
-                    commands.get(taken)
-                )));
-            }
-            self.engine.handle_submitted(id, taken);
         }
         Ok(())
     }
 
-    fn note_command(&mut self, id: DeviceId, command: &Command) {
-        match *command {
-            Command::Add { handle, .. } => {
-                if let Some(context) = self.engine.context_of(id, handle) {
-                    self.book.entries.insert((id, handle), number(context));
-                }
-            }
-            Command::Answer { message, answer: Answer::Accept { buffer, .. } } => {
-                if let Some(message) = self.book.tokens.remove(&(id, message)) {
-                    self.book.decided.insert(message, receive_at(&buffer));
-                }
-            }
-            Command::Answer { message, .. } => {
-                self.book.tokens.remove(&(id, message));
-            }
-            Command::Del { .. }
-            | Command::Sync { .. }
-            | Command::Receive { .. }
-            | Command::Read { .. }
-            | Command::Copy { .. } => {}
-        }
-    }
-
     /// Let a device tell one event. Whether it had one.
     fn poll_one(&mut self, at: usize) -> Result<bool, Fault> {
-        let mut ear = Ear { engine: &mut self.engine, book: &mut self.book };
-        let told = self.devices[at].poll(1, &mut ear).map_err(Fault::new)?;
+        let told = self.host.poll(&mut self.devices[at], 1)?;
         self.after()?;
         Ok(told > 0)
     }
@@ -194,42 +131,7 @@ impl Offload {
     /// Commands down, completions up.
     fn after(&mut self) -> Result<(), Fault> {
         self.submit()?;
-        while let Some(completion) = self.engine.poll_completion() {
-            let receive = number(completion.context);
-            let end = match completion.end {
-                End::Received(message) => Ended::Received(message.app_ctx),
-                End::Cancelled => Ended::Cancelled,
-                other @ (End::Failed { .. } | End::Released) => {
-                    return Err(Fault::new(format!("receive {receive} ended with {other:?}")));
-                }
-            };
-            self.end(receive, end)?;
-            if let (Ended::Received(message), Some(&decided)) = (end, self.book.decided.get(&message_of(end)))
-                && decided != receive
-            {
-                return Err(Fault::new(format!(
-                    "message {message} was decided for receive {decided}, and came in receive {receive}"
-                )));
-            }
-            if let End::Received(message) = completion.end {
-                self.book.decided.entry(message.app_ctx).or_insert(receive);
-            }
-        }
-        match self.engine.poll_fault() {
-            Some(fault) => Err(Fault::new(fault)),
-            None => Ok(()),
-        }
-    }
-
-    /// A receive ends, once.
-    fn end(&mut self, receive: u32, end: Ended) -> Result<(), Fault> {
-        let Some(ended) = self.ended.get_mut(receive as usize) else {
-            return Err(Fault::new(format!("receive {receive} was never posted")));
-        };
-        if *ended != Ended::Open {
-            return Err(Fault::new(format!("receive {receive} ended twice: {ended:?}, then {end:?}")));
-        }
-        *ended = end;
+        while self.host.poll_completion()?.is_some() {}
         Ok(())
     }
 
@@ -325,31 +227,13 @@ impl Target for Offload {
         pattern: &Pattern,
         length: u64,
     ) -> Result<Option<MessageNumber>, Fault> {
-        let context = u64::from(receive.0);
-        let posted =
-            Receive { pattern: *pattern, buffer: buffer_of(receive, length), context, kind: Kind::Once };
+        let buffer = buffer_of(receive, length);
         // Both ways in which a held message comes into its receive, where chance decides anyway.
-        let posting = if self.is_random() && self.below(2) == 0 {
-            self.engine.post(&posted)
+        let matched = if self.is_random() && self.below(2) == 0 {
+            self.host.post(receive, pattern, buffer)?
         } else {
-            let mut hand = Hand { devices: &mut self.devices, book: &mut self.book };
-            self.engine.post_placing(&posted, &mut hand)
-        };
-        let matched = match posting {
-            Posting::Queued(id) => {
-                set(&mut self.ids, receive.0, Some(id));
-                None
-            }
-            Posting::Matched(message) => {
-                self.matches += 1;
-                Some(MessageNumber(message.app_ctx))
-            }
-            Posting::Placed(message) => {
-                self.matches += 1;
-                self.book.decided.insert(message.app_ctx, receive.0);
-                self.end(receive.0, Ended::Received(message.app_ctx))?;
-                Some(MessageNumber(message.app_ctx))
-            }
+            let taken = self.host.post_placing(receive, pattern, buffer, &mut self.devices)?;
+            taken.map(|taken| taken.message)
         };
         self.wander()?;
         Ok(matched)
@@ -371,9 +255,9 @@ impl Target for Offload {
             self.follow(at, peer, number)?
         } else {
             self.run_all()?;
-            self.outcome(number)
+            self.host.outcome(number)
         };
-        self.matches += u64::from(matched.is_some());
+        self.host.matches += u64::from(matched.is_some());
         self.wander()?;
         Ok(matched.map(ReceiveNumber))
     }
@@ -384,15 +268,7 @@ impl Target for Offload {
         pattern: &Pattern,
         claim: bool,
     ) -> Result<Option<MessageNumber>, Fault> {
-        let found = if claim {
-            self.engine.claim(pattern).map(|(claim, peeked)| {
-                let number = MessageNumber(peeked.app_ctx);
-                set(&mut self.claims, peek.0, Some((claim, number)));
-                number
-            })
-        } else {
-            self.engine.peek(pattern).map(|peeked| MessageNumber(peeked.app_ctx))
-        };
+        let found = self.host.peek(peek, pattern, claim);
         self.wander()?;
         Ok(found)
     }
@@ -403,52 +279,34 @@ impl Target for Offload {
         peek: PeekNumber,
         length: u64,
     ) -> Result<Option<MessageNumber>, Fault> {
-        let claimed = self.claims.get_mut(peek.0 as usize).and_then(Option::take);
-        let Some((claim, number)) = claimed else { return Ok(None) };
-        let buffer = buffer_of(receive, length);
-        if !self.engine.receive_claimed(claim, buffer, u64::from(receive.0)) {
-            return Err(Fault::new(format!("claim {} is not there", peek.0)));
-        }
-        self.matches += 1;
+        let claimed = self.host.claim(receive, peek, buffer_of(receive, length))?;
         self.wander()?;
-        Ok(Some(number))
+        Ok(claimed)
     }
 
     fn cancel(&mut self, receive: ReceiveNumber) -> Result<bool, Fault> {
-        let id = self.ids.get(receive.0 as usize).copied().flatten();
-        let outcome = id.map_or(CancelOutcome::TooLate, |id| self.engine.cancel(id));
+        let outcome = self.host.cancel(receive);
         self.after()?;
-        let at = receive.0 as usize;
         if outcome == CancelOutcome::Pending {
-            self.drive("the answer to a cancel", |target| target.ended.get(at) != Some(&Ended::Open))?;
+            self.drive("the answer to a cancel", |target| target.host.ended(receive) != Ended::Open)?;
         }
-        let cancelled = self.ended.get(at) == Some(&Ended::Cancelled);
-        if cancelled == (outcome == CancelOutcome::TooLate) {
-            return Err(Fault::new(format!("cancel of receive {}: {outcome:?}", receive.0)));
-        }
+        let cancelled = self.host.cancelled(receive, outcome)?;
         self.wander()?;
         Ok(cancelled)
     }
 
     fn reset(&mut self) -> Result<(), Fault> {
-        let counts = Counts { receives: self.ids.len(), messages: 0, peeks: self.claims.len() };
-        *self = Self::new(self.settings, counts)?;
+        *self = Self::new(self.settings, self.host.counts())?;
         Ok(())
     }
 
     fn finish(&mut self) -> Result<(), Fault> {
         self.run_all()?;
-        let received = self.ended.iter().filter(|ended| matches!(ended, Ended::Received(_))).count();
-        if received as u64 != self.matches {
-            return Err(Fault::new(format!("{} matches, {received} receives completed", self.matches)));
-        }
-        if self.engine.waiting() > 0 || self.engine.transfers() > 0 {
-            return Err(Fault::new("messages wait or transfers are under way though nothing can happen"));
-        }
+        self.host.check_finished()?;
         for (at, device) in self.devices.iter().enumerate() {
-            let listed = self.engine.listed(device_id(at)).len();
+            let listed = self.host.engine.listed(device_id(at)).len();
             let in_list = device.list().map_or(0, |list| list.entries().len());
-            let held = self.engine.entries(device_id(at)).0 as usize;
+            let held = self.host.engine.entries(device_id(at)).0 as usize;
             if listed != in_list || listed != held {
                 return Err(Fault::new(format!(
                     "device {at}: the mirror has {listed} entries, the device {in_list}, counted {held}"
@@ -468,20 +326,13 @@ impl Offload {
         });
         match accepted {
             Some(Acceptance::Entry(handle)) => {
-                let receive = self.book.entries.get(&(device_id(at), handle)).copied();
-                if let Some(receive) = receive {
-                    self.book.decided.insert(number.0, receive);
-                }
+                let receive = self.host.note_match(device_id(at), handle, number.0);
                 receive
                     .map(Some)
                     .ok_or_else(|| Fault::new(format!("device {at} matched the unknown {handle:?}")))
             }
             Some(Acceptance::Unexpected | Acceptance::Host) => {
-                let is_decided = |target: &Self| {
-                    target.book.decided.contains_key(&number.0)
-                        || target.book.tokens.values().any(|&message| message == number.0)
-                            && target.engine.waiting() == 0
-                };
+                let is_decided = |target: &Self| target.host.is_decided(number);
                 let mut tries = 0;
                 while !is_decided(self) {
                     self.devices[at].step(Step::Packet(peer));
@@ -491,17 +342,12 @@ impl Offload {
                         self.drive("the decision of a message", is_decided)?;
                     }
                 }
-                Ok(self.outcome(number))
+                Ok(self.host.outcome(number))
             }
             Some(Acceptance::Untagged) | None => {
                 Err(Fault::new(format!("device {at} does not say what became of message {}", number.0)))
             }
         }
-    }
-
-    /// The receive that was decided, by the host or by a device.
-    fn outcome(&self, number: MessageNumber) -> Option<u32> {
-        self.book.decided.get(&number.0).copied()
     }
 }
 
@@ -516,13 +362,6 @@ fn device_config(id: DeviceId, tags: u32, settings: Settings) -> SoftConfig {
     }
 }
 
-fn message_of(end: Ended) -> u32 {
-    match end {
-        Ended::Received(message) => message,
-        Ended::Open | Ended::Cancelled => u32::MAX,
-    }
-}
-
 fn device_id(at: usize) -> DeviceId {
     DeviceId(u8::try_from(at).unwrap_or(u8::MAX))
 }
@@ -530,22 +369,6 @@ fn device_id(at: usize) -> DeviceId {
 /// Each receive has a stretch of addresses of its own, so that an address tells the receive.
 fn buffer_of(receive: ReceiveNumber, length: u64) -> Buffer {
     Buffer::new(u64::from(receive.0) << STRETCH, length)
-}
-
-pub(super) fn receive_at(buffer: &Buffer) -> u32 {
-    number(buffer.address >> STRETCH)
-}
-
-fn number(context: u64) -> u32 {
-    u32::try_from(context).unwrap_or(u32::MAX)
-}
-
-fn set<T>(table: &mut Vec<Option<T>>, at: u32, value: Option<T>) {
-    let at = at as usize;
-    if table.len() <= at {
-        table.resize_with(at + 1, || None);
-    }
-    table[at] = value;
 }
 
 const EAGER_LIMIT: u64 = 8192;

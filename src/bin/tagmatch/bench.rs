@@ -4,6 +4,7 @@
 //! instruction counts under valgrind.
 
 use crate::build::{BUILD, Build};
+use crate::device::Device;
 use crate::measure::{self, Counter};
 use crate::offload;
 use crate::output::{complain, progress, write, write_json};
@@ -23,6 +24,10 @@ struct Bench {
     seed: u64,
     /// Whether host instructions could be counted.
     instructions_counted: bool,
+    /// As it was said.
+    device: String,
+    /// What "engine" and "offload" are.
+    label: &'static str,
     rows: Vec<Row>,
 }
 
@@ -55,6 +60,13 @@ enum Subject {
 
 /// Measure, and print.
 pub(crate) fn run(arguments: &BenchArguments) -> End {
+    if arguments.device == Device::None {
+        complain("bench --device none: there is nothing to compare software with; see `tagmatch replay`");
+        return End::Unusable;
+    }
+    if let Some(end) = arguments.device.prepare(arguments.tags) {
+        return end;
+    }
     let only = arguments.only.as_deref().unwrap_or_default();
     let mut subjects: Vec<Subject> = bundled().iter().copied().map(Subject::Recorded).collect();
     subjects.extend(mixes().into_iter().map(Subject::MadeUp));
@@ -70,12 +82,14 @@ pub(crate) fn run(arguments: &BenchArguments) -> End {
         build: BUILD,
         seed: arguments.seed,
         instructions_counted: counter.is_counting(),
+        device: arguments.device.name().to_owned(),
+        label: arguments.device.label(),
         rows: Vec::new(),
     };
     let bar = progress(subjects.len());
     for subject in &subjects {
         bar.set_message(subject.name());
-        match subject.measure(arguments.tags, arguments.seed, &mut counter) {
+        match subject.measure(arguments, &mut counter) {
             Ok(row) => bench.rows.push(row),
             Err(what) => {
                 bar.finish_and_clear();
@@ -86,7 +100,11 @@ pub(crate) fn run(arguments: &BenchArguments) -> End {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    if arguments.json { write_json(&bench, End::AsExpected) } else { write(&text(&bench), End::AsExpected) }
+    if arguments.json {
+        write_json(&bench, End::AsExpected)
+    } else {
+        write(&text(&bench, arguments.device.is_model()), End::AsExpected)
+    }
 }
 
 impl Subject {
@@ -97,7 +115,9 @@ impl Subject {
         }
     }
 
-    fn measure(&self, tags: u32, seed: u64, counter: &mut Counter) -> Result<Row, String> {
+    fn measure(&self, arguments: &BenchArguments, counter: &mut Counter) -> Result<Row, String> {
+        let BenchArguments { device, tags, seed, .. } = arguments;
+        let (tags, seed) = (*tags, *seed);
         let (trace, kind) = match self {
             Self::Recorded(bundled) => (bundled.read().map_err(|error| error.to_string())?, "recorded"),
             Self::MadeUp(mix) => {
@@ -112,8 +132,9 @@ impl Subject {
         row.over("naive", &trace, counter, Software::new(Naive::new(), trace.counts()))?;
         row.over("matcher", &trace, counter, Software::new(Matcher::new(config), trace.counts()))?;
         let by_tag = layout::apply(Layout::SourceInTag, trace).map_err(|error| error.to_string())?;
-        row.offloaded("engine, no tags", &by_tag, offload::Settings { tags: 0, seed }, counter)?;
-        row.offloaded("offload", &by_tag, offload::Settings { tags, seed }, counter)?;
+        let settings = offload::Settings { device, tags, seed, contexts: CONTEXTS, sender_process: false };
+        row.offloaded("engine, no tags", &by_tag, offload::Settings { tags: 0, ..settings }, counter)?;
+        row.offloaded("offload", &by_tag, settings, counter)?;
         Ok(row)
     }
 }
@@ -153,13 +174,16 @@ impl Row {
     ) -> Result<(), String> {
         let offloaded =
             offload::replay(trace, settings, counter).map_err(|fault| format!("{matcher}: {fault}"))?;
+        if let Some(refusal) = offloaded.refusal {
+            return Err(format!("{matcher}: the device matches nothing: {refusal}"));
+        }
         let (Some(nanoseconds), None) = (offloaded.ns_per_event, offloaded.first.first()) else {
             let first = offloaded.first.first().map_or("nothing measured", String::as_str);
             return Err(format!("{matcher}: {first}; nothing is measured that is not right"));
         };
         self.results.push(Measured {
             matcher,
-            is_model: true,
+            is_model: offloaded.is_model,
             ns_per_event: nanoseconds,
             instructions_per_event: offloaded.instructions_per_event,
             share_in_hardware: Some(share(offloaded.matches_in_hardware, offloaded.matches)),
@@ -189,7 +213,7 @@ fn mixes() -> Vec<Mix> {
     all
 }
 
-fn text(bench: &Bench) -> String {
+fn text(bench: &Bench, is_model: bool) -> String {
     let mut matchers: Vec<&str> = Vec::new();
     for measured in bench.rows.iter().flat_map(|row| &row.results) {
         if !matchers.contains(&measured.matcher) {
@@ -222,12 +246,20 @@ fn text(bench: &Bench) -> String {
         table.row(cells);
     }
     let mut text = table.text();
-    text += &format!(
-        "\nPer event, medians of this run: compare columns, not runs. No card was measured: \"engine\" and \"offload\" \
-         are the {},\nwith the source in the tag; what the model does is in their time, and a card would do it \
-         beside the host.\n",
-        offload::LABEL
-    );
+    text += "\nPer event, medians of this run: compare columns, not runs. ";
+    text += &if is_model {
+        format!(
+            "No card was measured: \"engine\" and \"offload\" are the {},\nwith the source in the tag; what the model \
+             does is in their time, and a card would do it beside the host.\n",
+            bench.label
+        )
+    } else {
+        format!(
+            "\"engine\" and \"offload\" are the {} ({}), with the source in the tag:\nmessages go one at a time, so their \
+             time is mostly the wire's, and only their difference is the offload's.\n",
+            bench.label, bench.device
+        )
+    };
     if !bench.instructions_counted {
         text += "Instructions: this machine lets no process count them (perf_event_open refused).\n";
     }
@@ -237,5 +269,7 @@ fn text(bench: &Bench) -> String {
     text
 }
 
+/// Contexts that send, with a verbs device.
+const CONTEXTS: u32 = 3;
 /// Events of a made-up trace, at least.
 const EVENTS_MIN: u32 = 16_384;

@@ -4,7 +4,8 @@
 //! starts; this command finds it, makes the run directory in which those processes meet, and passes on how the
 //! program ended. How it works: docs/simulated-hca.md.
 
-use crate::HcaArguments;
+use crate::output::complain;
+use crate::{End, HcaArguments};
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -29,22 +30,15 @@ struct Failure {
 }
 
 fn run_program(arguments: &HcaArguments) -> Result<u8, Failure> {
-    let library = library().map_err(|what| Failure { code: CODE_NO_DEVICE, what })?;
-    let run = RunDirectory::new().map_err(|error| Failure {
-        code: CODE_NO_DEVICE,
-        what: format!("there can be no run directory in {}: {error}", env::temp_dir().display()),
-    })?;
+    let no_device = |what| Failure { code: CODE_NO_DEVICE, what };
+    let library = library().map_err(no_device)?;
+    let run = RunDirectory::new().map_err(no_device)?;
     let [program, rest @ ..] = arguments.program.as_slice() else {
         return Err(Failure { code: CODE_NO_DEVICE, what: "there is no program to run".into() });
     };
-    let status = Command::new(program)
-        .args(rest)
-        .env("LD_PRELOAD", preload(&library))
-        .env("SYSFS_PATH", run.path.join("sys"))
-        .env("TAGMATCH_HCA_RUN", &run.path)
-        .env("TAGMATCH_HCA_OPTIONS", options(arguments))
-        .status();
-    match status {
+    let mut command = Command::new(program);
+    command.args(rest);
+    match on_card(&mut command, &library, &run, &options(arguments)).status() {
         Ok(status) => Ok(code(status)),
         Err(error) => {
             let is_missing = error.kind() == io::ErrorKind::NotFound;
@@ -52,6 +46,47 @@ fn run_program(arguments: &HcaArguments) -> Result<u8, Failure> {
             Err(Failure { code, what: format!("{} cannot be run: {error}", program.display()) })
         }
     }
+}
+
+/// Run this program once more, with the same arguments and a card that it drives itself: how that ended.
+pub(crate) fn run_again(tags: u32) -> End {
+    run_driven(tags).unwrap_or_else(|what| {
+        complain(format_args!("--device hca: {what}"));
+        End::Unusable
+    })
+}
+
+fn run_driven(tags: u32) -> Result<End, String> {
+    let library = library()?;
+    if env::var_os(AGAIN).is_some() {
+        return Err(format!("{} was preloaded, and its functions are not there", library.display()));
+    }
+    let run = RunDirectory::new()?;
+    let program = env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
+    let mut command = Command::new(program);
+    command.args(env::args_os().skip(1)).env(AGAIN, "1");
+    let status = on_card(&mut command, &library, &run, &format!("tags={tags},{DRIVEN}")).status();
+    let status = status.map_err(|error| format!("this program cannot be run again: {error}"))?;
+    match status.code() {
+        Some(0) => Ok(End::AsExpected),
+        Some(1) => Ok(End::Disagreement),
+        Some(_) => Ok(End::Unusable),
+        None => Err(format!("the run on the simulated card ended with {status}")),
+    }
+}
+
+/// The command on a card of its own.
+fn on_card<'a>(
+    command: &'a mut Command,
+    library: &Path,
+    run: &RunDirectory,
+    options: &str,
+) -> &'a mut Command {
+    command
+        .env("LD_PRELOAD", preload(library))
+        .env("SYSFS_PATH", run.path.join("sys"))
+        .env("TAGMATCH_HCA_RUN", &run.path)
+        .env(OPTIONS, options)
 }
 
 /// The device's options as the library reads them.
@@ -108,9 +143,15 @@ struct RunDirectory {
 }
 
 impl RunDirectory {
-    fn new() -> io::Result<Self> {
+    fn new() -> Result<Self, String> {
         let parent = env::temp_dir();
-        remove_stale(&parent);
+        let failed =
+            |error| format!("there can be no run directory in {}: {error}", env::temp_dir().display());
+        Self::make(&parent).map_err(failed)
+    }
+
+    fn make(parent: &Path) -> io::Result<Self> {
+        remove_stale(parent);
         for number in 0..u32::MAX {
             let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
@@ -149,6 +190,12 @@ fn remove_stale(parent: &Path) {
 }
 
 const LIBRARY: &str = "libtagmatch_hca.so";
+/// What the library reads its options from.
+pub(crate) const OPTIONS: &str = "TAGMATCH_HCA_OPTIONS";
+/// The option by which the program moves the card on itself.
+pub(crate) const DRIVEN: &str = "drive=steps";
+/// Set in a program that was run again by [`run_again`].
+const AGAIN: &str = "TAGMATCH_AGAIN";
 const VARIABLE: &str = "TAGMATCH_HCA_LIB";
 const PREFIX: &str = "tagmatch-hca-run-";
 const ALIVE: &str = "alive";

@@ -4,6 +4,7 @@
 
 mod bench;
 mod build;
+mod device;
 #[cfg(target_os = "linux")]
 mod hca;
 mod info;
@@ -12,9 +13,14 @@ mod measure;
 mod offload;
 mod output;
 mod replay;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod sender;
 mod table;
 mod trace;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod verbs;
 
+use crate::device::Device;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,6 +44,10 @@ enum Command {
     Bench(BenchArguments),
     /// Show the devices seen with their limits, and what this program was built from.
     Info(InfoArguments),
+    /// The senders of a replay in a process of their own.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(hide = true)]
+    Sender,
     /// Look at trace files.
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -52,9 +62,17 @@ struct ReplayArguments {
     /// Trace files (plain, gzip or zstd), or folders with *.zst, *.gz and *.trace; without any, the 22 recorded
     /// traces that are in this program.
     paths: Vec<PathBuf>,
-    /// The device that posted receives are offloaded to.
-    #[arg(long, value_enum, default_value_t = Device::Soft)]
+    /// The device that posted receives are offloaded to: none; soft (a model in this process); hca (a simulated
+    /// ConnectX under the real libibverbs and libmlx5); verbs (the first verbs device of this machine), or one by its
+    /// name.
+    #[arg(long, value_name = "DEVICE", default_value = "soft")]
     device: Device,
+    /// With a verbs device: how many contexts the senders are dealt to.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
+    senders: u32,
+    /// With a verbs device: the senders are in a process of their own.
+    #[arg(long)]
+    sender_process: bool,
     /// How many entries the device's matching list has.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=32_767))]
     tags: u32,
@@ -77,7 +95,10 @@ struct BenchArguments {
     /// Print one JSON document instead of a table.
     #[arg(long)]
     json: bool,
-    /// How many entries the matching list of the device has that software is compared with.
+    /// The device that software is compared with: soft, hca, verbs or a name, as for replay.
+    #[arg(long, value_name = "DEVICE", default_value = "soft")]
+    device: Device,
+    /// How many entries its matching list has.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=32_767))]
     tags: u32,
     /// Only those whose name contains this.
@@ -120,15 +141,6 @@ enum TraceCommand {
     },
 }
 
-/// A device to offload to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Device {
-    /// None: software alone.
-    None,
-    /// The soft TM-SRQ: a model of a NIC's matching, in this process.
-    Soft,
-}
-
 /// [`Layout`] as an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum LayoutArgument {
@@ -153,6 +165,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Trace(TraceCommand::Check { files }) => trace::check(&files),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Sender => sender::run(),
         #[cfg(target_os = "linux")]
         Command::Hca(arguments) => return ExitCode::from(hca::run(&arguments)),
     };

@@ -17,7 +17,11 @@ pub(crate) struct Cost {
 
 /// Replay a trace over one target, several times, and take the median. The target is warm: it has replayed the trace
 /// before, and forgets it between two times, which is not counted.
-pub(crate) fn cost(trace: &Trace, counter: &mut Counter, target: &mut impl Target) -> Result<Cost, Fault> {
+pub(crate) fn cost(
+    trace: &Trace,
+    counter: &mut Counter,
+    target: &mut (impl Target + ?Sized),
+) -> Result<Cost, Fault> {
     let mut times = Vec::with_capacity(REPEATS_MAX);
     let mut instructions = None;
     let begin = Instant::now();

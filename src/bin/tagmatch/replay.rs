@@ -1,12 +1,13 @@
 //! `tagmatch replay`: traces over everything that matches, every expected result checked.
 
 use crate::build::{BUILD, Build};
+use crate::device::Device;
 use crate::input::{Input, inputs};
 use crate::measure::{self, Counter};
 use crate::offload::{self, Offloaded};
 use crate::output::{complain, progress, write, write_json};
 use crate::table::{Table, nanoseconds, or_dash};
-use crate::{Device, End, ReplayArguments};
+use crate::{End, ReplayArguments};
 use serde::Serialize;
 use tagmatch::matching::{Config, Matcher, Naive};
 use tagmatch::replay::{self, Report, Software, Target};
@@ -17,7 +18,7 @@ use tagmatch::traces::layout::Layout;
 #[derive(Debug, Serialize)]
 struct Replayed {
     build: Build,
-    device: &'static str,
+    device: String,
     tags: Option<u32>,
     seed: u64,
     layout: &'static str,
@@ -56,6 +57,9 @@ struct Matched {
 
 /// Replay, and print what came of it.
 pub(crate) fn run(arguments: &ReplayArguments) -> End {
+    if let Some(end) = arguments.device.prepare(arguments.tags) {
+        return end;
+    }
     let inputs = match inputs(&arguments.paths) {
         Ok(inputs) => inputs,
         Err(what) => {
@@ -71,16 +75,20 @@ pub(crate) fn run(arguments: &ReplayArguments) -> End {
     } else {
         End::AsExpected
     };
-    if arguments.json { write_json(&replayed, end) } else { write(&text(&replayed), end) }
+    if arguments.json {
+        write_json(&replayed, end)
+    } else {
+        write(&text(&replayed, arguments.device.label()), end)
+    }
 }
 
 fn replay_all(arguments: &ReplayArguments, inputs: &[Input]) -> Replayed {
     let layout = Layout::from(arguments.layout);
-    let is_soft = arguments.device == Device::Soft;
+    let is_offloading = arguments.device != Device::None;
     let mut replayed = Replayed {
         build: BUILD,
-        device: if is_soft { "soft" } else { "none" },
-        tags: is_soft.then_some(arguments.tags),
+        device: arguments.device.name().to_owned(),
+        tags: is_offloading.then_some(arguments.tags),
         seed: arguments.seed,
         layout: if layout == Layout::Recorded { "recorded" } else { "source-in-tag" },
         traces: Vec::new(),
@@ -129,8 +137,15 @@ fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter)
     let config = Config { hash_seed: arguments.seed, ..Config::default() };
     row.over("naive", trace, counter, Software::new(Naive::new(), trace.counts()));
     row.over("matcher", trace, counter, Software::new(Matcher::new(config), trace.counts()));
-    if arguments.device == Device::Soft {
-        let settings = offload::Settings { tags: arguments.tags, seed: arguments.seed };
+    if arguments.device != Device::None {
+        let ReplayArguments { device, tags, seed, senders, sender_process, .. } = arguments;
+        let settings = offload::Settings {
+            device,
+            tags: *tags,
+            seed: *seed,
+            contexts: *senders,
+            sender_process: *sender_process,
+        };
         match offload::replay(trace, settings, counter) {
             Ok(offloaded) => {
                 row.checked += offloaded.checked;
@@ -172,7 +187,7 @@ pub(crate) fn descriptions(report: &Report) -> Vec<String> {
     report.first.iter().map(ToString::to_string).collect()
 }
 
-fn text(replayed: &Replayed) -> String {
+fn text(replayed: &Replayed, label: &str) -> String {
     let mut table = Table::new([
         "trace",
         "events",
@@ -182,6 +197,7 @@ fn text(replayed: &Replayed) -> String {
         "matcher ns",
         "offload ns",
         "in hardware",
+        "of posted",
         "posted max",
         "unexpected max",
     ]);
@@ -196,6 +212,7 @@ fn text(replayed: &Replayed) -> String {
             or_dash(row.nanoseconds("matcher"), nanoseconds),
             or_dash(offload.and_then(|offload| offload.ns_per_event), nanoseconds),
             or_dash(offload, |offload| percent(offload.matches_in_hardware, offload.matches)),
+            or_dash(offload, |offload| percent(offload.matches_in_hardware, offload.matches_of_posted)),
             row.posted_max.to_string(),
             row.unexpected_max.to_string(),
         ]);
@@ -206,6 +223,10 @@ fn text(replayed: &Replayed) -> String {
         text.push('\n');
     }
     text += &reasons(replayed);
+    let refusal = replayed.traces.iter().find_map(|row| row.offload.as_ref()?.refusal.as_deref());
+    if let Some(refusal) = refusal {
+        text += &format!("the device matched nothing: {refusal}\n\n");
+    }
     text += &complaints(replayed);
     text += &format!(
         "{} traces, {} events, {} expected results checked, {} disagreements",
@@ -218,11 +239,13 @@ fn text(replayed: &Replayed) -> String {
         text += &format!(", {} inputs unusable", replayed.unusable.len());
     }
     text += &format!(
-        "\nns: median nanoseconds per event in this run{}; layout {}; offload: {}\n",
+        "\nns: median nanoseconds per event in this run{}; layout {}; offload: {}\n\
+         in hardware: matches made by the device, of all; of posted: of those whose receive was posted before its \
+         message\n",
         if replayed.build.debug { " (not optimised: they mean little)" } else { "" },
         replayed.layout,
         match replayed.tags {
-            Some(tags) => format!("{}, {tags} tags", offload::LABEL),
+            Some(tags) => format!("{label}, {tags} tags"),
             None => "none".into(),
         }
     );

@@ -13,12 +13,14 @@ pub mod ledger;
 pub mod memory;
 pub mod queue_pair;
 pub mod receives;
+pub mod simulated;
 pub mod sys;
 pub mod tag_matching;
 
 pub use context::{DeviceEntry, devices};
 pub use device::{HostMemory, TagMatching, VerbsConfig, VerbsDevice};
 pub use error::{TagMatchingRefusal, VerbsError};
+pub use simulated::SimulatedHca;
 pub use tag_matching::TagMatchingSrq;
 
 /// How the layouts in [`sys`] were checked when this was built: words for `tagmatch info`.

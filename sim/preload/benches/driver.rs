@@ -1,0 +1,311 @@
+//! Host instructions of an offloaded receive through the real driver, counted by valgrind's callgrind: from post to
+//! completion read, told apart by who spends them - engine and backend, libibverbs and libmlx5, the C library.
+//!
+//! The program runs itself under callgrind with the simulated card preloaded, which it moves on between the parts that
+//! are counted: the card's work, and the sender's, are in no figure but the last. How much that last one is says
+//! nothing about a card.
+//!
+//! `cargo bench -p tagmatch-hca --bench driver -- [--check]`; needs valgrind, libibverbs and libmlx5.
+
+#![allow(clippy::panic, reason = "a bench that cannot go on ends")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use tagmatch::device::Device;
+use tagmatch::device::verbs::device::{HostMemory, Message, TagMatching, VerbsConfig};
+use tagmatch::device::verbs::memory::RemoteAccess;
+use tagmatch::device::verbs::{SimulatedHca, VerbsDevice};
+use tagmatch::engine::{Config, End, Engine, Kind, Receive};
+use tagmatch::ids::{DeviceId, Ignore, PeerId, Source, Tag};
+use tagmatch::matching::Pattern;
+use tagmatch::seam::{Answer, Buffer, Event, EventSink};
+use tagmatch::wire::AppContext;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    if has(INSIDE) {
+        inside();
+        return ExitCode::SUCCESS;
+    }
+    if !has("--bench") {
+        return ExitCode::SUCCESS;
+    }
+    match (count("counted_part"), count("round")) {
+        (Ok(host), Ok(all)) => report(&host, &all, has("--check")),
+        (Err(why), _) | (_, Err(why)) => {
+            eprintln!("driver: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn report(host: &Figures, all: &Figures, check: bool) -> ExitCode {
+    println!("instructions per offloaded receive, {DEPTH} posted, 8 KiB buffers, messages of {BYTES} bytes:");
+    let of = |figures: &Figures, who: &str| figures.get(who).copied().unwrap_or(0.0);
+    let ours = of(host, OURS);
+    for (who, what) in [(OURS, "engine and backend"), (DRIVER, "the driver"), (LIBC, "the C library")] {
+        println!("{:>8.1}  {who} ({what})", of(host, who));
+    }
+    println!("{:>8.1}  {CARD}, which is a model, sender's side included", of(all, CARD));
+    for (who, figure) in host.iter().filter(|(who, _)| ![OURS, DRIVER, LIBC].contains(&who.as_str())) {
+        println!("{figure:>8.1}  {who}");
+    }
+    if of(host, CARD) > 0.0 || of(host, DRIVER) == 0.0 {
+        eprintln!("driver: the parts could not be told apart");
+        return ExitCode::from(2);
+    }
+    let budget = format!("engine and backend: {ours:.1}, budget {BUDGET:.0}, limit {LIMIT:.0}");
+    println!("{budget}");
+    if check && ours > LIMIT { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Instructions per receive, by who spends them.
+type Figures = BTreeMap<String, f64>;
+
+/// Count what happens inside this function of the program.
+fn count(function: &str) -> Result<Figures, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let library = program.with_file_name("libtagmatch_hca.so");
+    if !library.exists() {
+        return Err(format!("{} was not built", library.display()));
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let out = folder.join(format!("driver-{}-{function}.callgrind", std::process::id()));
+    let run = folder.join(format!("driver-{}-{function}", std::process::id()));
+    fs::create_dir_all(&run).map_err(|error| format!("{}: {error}", run.display()))?;
+    let ended = Command::new("valgrind")
+        .args(["--tool=callgrind", "--collect-atstart=no", "--separate-threads=no"])
+        .arg(format!("--toggle-collect=*driver*{function}*"))
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(&program)
+        .arg(INSIDE)
+        .env("LD_PRELOAD", &library)
+        .env("TAGMATCH_HCA_RUN", &run)
+        .env("SYSFS_PATH", run.join("sys"))
+        .env("TAGMATCH_HCA_OPTIONS", "tags=127,drive=steps")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("valgrind cannot be run ({error}); on Debian it is the package valgrind"))?;
+    let _ = fs::remove_dir_all(&run);
+    if !ended.status.success() {
+        return Err(format!(
+            "valgrind ended with {}:\n{}",
+            ended.status,
+            String::from_utf8_lossy(&ended.stderr)
+        ));
+    }
+    let figures = read(&out, &program)?;
+    let _ = fs::remove_file(&out);
+    Ok(figures)
+}
+
+/// What each object file spent by itself (valgrind manual, "Callgrind Format Specification").
+fn read(file: &Path, program: &Path) -> Result<Figures, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    let (mut object, mut is_call) = ("", false);
+    let mut figures = Figures::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("ob=").or_else(|| line.strip_prefix("cob=")) {
+            let (id, name) = rest.split_once(' ').unwrap_or((rest, ""));
+            if !name.is_empty() {
+                names.insert(id, name);
+            }
+            if line.starts_with("ob=") {
+                object = id;
+            }
+        } else if line.starts_with("calls=") {
+            is_call = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            // Behind a call stands what it cost inside, which is counted where it was spent.
+            if !std::mem::take(&mut is_call) {
+                let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok()).unwrap_or(0.0);
+                let who = who(names.get(object).copied().unwrap_or(object), program);
+                *figures.entry(who).or_default() += cost / f64::from(RECEIVES);
+            }
+        }
+    }
+    Ok(figures)
+}
+
+fn who(object: &str, program: &Path) -> String {
+    let name = Path::new(object).file_name().map_or(object, |name| name.to_str().unwrap_or(object));
+    if Path::new(object) == program {
+        OURS.into()
+    } else if name.contains("ibverbs") || name.contains("mlx5") {
+        DRIVER.into()
+    } else if name.contains("tagmatch_hca") {
+        CARD.into()
+    } else if name.starts_with("libc.so") || name.starts_with("libc-") {
+        LIBC.into()
+    } else {
+        name.into()
+    }
+}
+
+/// Receiver and sender on one card, and rounds of receives.
+fn inside() {
+    let mut setting = Setting::new();
+    for _ in 0..WARM_UP {
+        driver_warm_up(&mut setting);
+    }
+    for _ in 0..RECEIVES / DEPTH {
+        driver_round(&mut setting);
+    }
+    assert_eq!(setting.completed, (WARM_UP + RECEIVES / DEPTH) * DEPTH, "every receive completed");
+    assert_eq!(setting.engine.statistics().matched_by_device, u64::from(setting.completed), "in hardware");
+}
+
+#[inline(never)]
+fn driver_warm_up(setting: &mut Setting) {
+    setting.post();
+    setting.hardware();
+    setting.poll();
+    setting.send();
+    setting.hardware();
+    setting.poll();
+    setting.hardware();
+}
+
+/// All of it is inside; what counts is in the parts.
+#[inline(never)]
+fn driver_round(setting: &mut Setting) {
+    driver_counted_part_post(setting);
+    setting.hardware();
+    driver_counted_part_poll(setting);
+    setting.send();
+    setting.hardware();
+    driver_counted_part_poll(setting);
+    setting.hardware();
+}
+
+#[inline(never)]
+fn driver_counted_part_post(setting: &mut Setting) {
+    setting.post();
+}
+
+#[inline(never)]
+fn driver_counted_part_poll(setting: &mut Setting) {
+    setting.poll();
+}
+
+struct Setting {
+    engine: Engine,
+    receiver: VerbsDevice,
+    sender: VerbsDevice,
+    card: SimulatedHca,
+    memory: Buffer,
+    completed: u32,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let card = SimulatedHca::find().unwrap_or_else(|| panic!("the card is not preloaded"));
+        let open = |tag_matching, tags| {
+            let config = VerbsConfig { tag_matching, tags, peers: 1, ..VerbsConfig::default() };
+            VerbsDevice::open(config, HostMemory::registered()).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let mut receiver = open(TagMatching::Required, 64);
+        let mut sender = open(TagMatching::Off, 0);
+        let mut engine = Engine::new(Config::default());
+        engine.add_device(receiver.capabilities()).unwrap_or_else(|error| panic!("{error}"));
+        let length = DEPTH as usize * usize::try_from(BUFFER).unwrap_or(0);
+        let memory = receiver.allocate(length, RemoteAccess::NONE).unwrap_or_else(|error| panic!("{error}"));
+        let mut setting = Self { engine, receiver, sender, card, memory: memory.buffer, completed: 0 };
+        setting.submit();
+        let to = setting.receiver.prepare(PEER).unwrap_or_else(|error| panic!("{error}"));
+        sender = setting.sender;
+        let from = sender.prepare(PEER).unwrap_or_else(|error| panic!("{error}"));
+        setting.receiver.connect(PEER, &from).unwrap_or_else(|error| panic!("{error}"));
+        sender.connect(PEER, &to).unwrap_or_else(|error| panic!("{error}"));
+        setting.sender = sender;
+        setting
+    }
+
+    fn submit(&mut self) {
+        let commands = self.engine.poll_commands(DEVICE);
+        let taken = self.receiver.submit(commands).unwrap_or_else(|error| panic!("{error}"));
+        self.engine.handle_submitted(DEVICE, taken);
+    }
+
+    /// A round of receives is posted, one after the other, and goes down.
+    fn post(&mut self) {
+        for number in 0..u64::from(DEPTH) {
+            let pattern = Pattern { tag: Tag(number), ignore: Ignore::NONE, source: Source::Any };
+            let address = self.memory.address + number * BUFFER;
+            let buffer = Buffer { address, length: BUFFER, ..self.memory };
+            self.engine.post(&Receive { pattern, buffer, context: number, kind: Kind::Once });
+            self.submit();
+        }
+    }
+
+    /// Everything that came is told, and completions are read.
+    fn poll(&mut self) {
+        let mut ear = Ear { engine: &mut self.engine };
+        while self.receiver.poll(EVENTS, &mut ear).unwrap_or_else(|error| panic!("{error}")) > 0 {}
+        while let Some(completion) = self.engine.poll_completion() {
+            assert!(matches!(completion.end, End::Received(_)), "{completion:?}");
+            self.completed += 1;
+        }
+        self.submit();
+    }
+
+    fn send(&mut self) {
+        for number in 0..u64::from(DEPTH) {
+            let message =
+                Message::Eager { context: AppContext::default(), tag: Tag(number), payload: &[7; BYTES] };
+            self.sender.send(PEER, &message, None, 0).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    fn hardware(&mut self) {
+        self.card.run();
+        let mut nobody = Nobody;
+        self.sender.poll(EVENTS, &mut nobody).unwrap_or_else(|error| panic!("{error}"));
+        while self.sender.poll_sent().is_some() {}
+    }
+}
+
+struct Ear<'a> {
+    engine: &'a mut Engine,
+}
+
+impl EventSink for Ear<'_> {
+    fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
+        self.engine.handle_event(device, event)
+    }
+}
+
+struct Nobody;
+
+impl EventSink for Nobody {
+    fn handle_event(&mut self, _: DeviceId, _: &Event) -> Answer {
+        Answer::Hold
+    }
+}
+
+const INSIDE: &str = "--counted";
+const OURS: &str = "tagmatch";
+const DRIVER: &str = "libibverbs and libmlx5";
+const LIBC: &str = "libc";
+const CARD: &str = "the simulated card";
+const PEER: PeerId = PeerId(0);
+const DEVICE: DeviceId = DeviceId(0);
+/// Receives posted at a time.
+const DEPTH: u32 = 16;
+/// Receives counted.
+const RECEIVES: u32 = 4096;
+const WARM_UP: u32 = 64;
+/// Bytes of a receive: those that a device takes without a bounce buffer.
+const BUFFER: u64 = 8192;
+/// Bytes of a message.
+const BYTES: usize = 8;
+const EVENTS: usize = 64;
+/// What the project promises itself.
+const BUDGET: f64 = 300.0;
+/// What `--check` holds to.
+const LIMIT: f64 = 300.0;
