@@ -200,7 +200,7 @@ impl Verbs {
             }
             self.receiver.places.give_back(receive);
         }
-        while let Some(sent) = self.receiver.device.poll_sent() {
+        if let Some(sent) = self.receiver.device.poll_sent() {
             return Err(Fault::new(format!("the receiver sent something: {sent:?}")));
         }
         Ok(())
