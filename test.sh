@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that must hold before a change goes in: formatting, lints, all tests, documentation, licences.
-# Needs Rust with rustfmt and clippy, and a C linker (gcc). Valgrind, where there is any, also counts instructions.
+# Needs Rust with rustfmt and clippy, a C linker (gcc), and the Debian packages that .ci/run installs: the verbs library
+# with the driver of mlx5, and programs that run on the simulated HCA. Valgrind, where there is any, counts instructions.
 set -euo pipefail
 cd "$(dirname "$0")"
 

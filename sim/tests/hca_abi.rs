@@ -331,6 +331,26 @@ fn a_cq_takes_a_channel_of_its_own_context_alone() {
 }
 
 #[test]
+fn a_number_that_went_to_another_file_is_not_taken_for_the_device() {
+    let control = control();
+    let opened = Opened::with_context(&control);
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    // SAFETY: descriptors of ours; closes the device past the hooks.
+    assert_eq!(unsafe { libc::dup2(ends[1], opened.0) }, opened.0);
+    assert_eq!(opened.write(b"sixteen bytes ..."), Ok(()), "it is a pipe now");
+    let mut bytes = [0u8; 32];
+    // SAFETY: room of that length.
+    let length = unsafe { libc::read(ends[0], bytes.as_mut_ptr().cast(), bytes.len()) };
+    assert_eq!(bytes.get(..length.cast_unsigned()), Some(&b"sixteen bytes ..."[..]));
+    for end in ends {
+        // SAFETY: a descriptor of ours.
+        assert_eq!(unsafe { libc::close(end) }, 0);
+    }
+}
+
+#[test]
 fn a_forked_child_has_no_device_and_takes_nothing_away() {
     let control = control();
     let opened = Opened::with_context(&control);

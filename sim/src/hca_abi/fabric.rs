@@ -86,7 +86,10 @@ impl Fabric {
                 hca.handle_undeliverable(packet);
                 continue;
             }
-            if let Some(outgoing) = self.outgoing.get_mut(&process) {
+            // What a process does not take in time is lost, as on a real fabric; RC sends it again.
+            if let Some(outgoing) =
+                self.outgoing.get_mut(&process).filter(|outgoing| outgoing.waiting.len() < WAITING_MAX)
+            {
                 let mut bytes = Vec::new();
                 packet.encode(&mut bytes);
                 outgoing.waiting.push_back(bytes);
@@ -216,6 +219,8 @@ fn claim(folder: &Path) -> io::Result<(u8, File)> {
     Err(io::Error::from(io::ErrorKind::AddrInUse))
 }
 
+/// Packets that wait for one process.
+const WAITING_MAX: usize = 4096;
 /// More than any packet: the longest payload is a path MTU.
 const PACKET_MAX: usize = 1 << 16;
 /// Packets from one connection before others have their turn.

@@ -87,7 +87,7 @@ pub fn close(fd: c_int) -> c_int {
 /// # Safety
 /// As `write(2)`.
 pub unsafe fn write(fd: c_int, bytes: *const c_void, count: usize) -> isize {
-    if mark_of(fd) == DEVICE {
+    if is_device(fd) {
         return match registry::command(fd, bytes.addr(), count) {
             Ok(()) => isize::try_from(count).unwrap_or(-1),
             Err(errno) => isize::try_from(raw::fail(errno)).unwrap_or(-1),
@@ -102,7 +102,7 @@ pub unsafe fn write(fd: c_int, bytes: *const c_void, count: usize) -> isize {
 /// # Safety
 /// As `ioctl(2)`.
 pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-    if mark_of(fd) == DEVICE {
+    if is_device(fd) {
         return raw::fail(libc::ENOTTY);
     }
     // SAFETY: the caller's promise.
@@ -134,6 +134,19 @@ unsafe fn uverbs(path: *const c_char) -> Option<u32> {
     digits
         .iter()
         .try_fold(0u32, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
+}
+
+/// Whether a descriptor is a device's. One may have been closed past us (`close_range`, `dup2`) and its number given to
+/// something else.
+fn is_device(fd: c_int) -> bool {
+    if mark_of(fd) != DEVICE {
+        return false;
+    }
+    let is_still = raw::device_number(fd) == Some(STAND_IN_NUMBER);
+    if !is_still && take_mark(fd) == DEVICE {
+        registry::close(fd);
+    }
+    is_still
 }
 
 /// Remember that a descriptor is ours. Says whether there is room to.
@@ -171,6 +184,8 @@ pub(crate) const EVENTS: u8 = 2;
 
 /// What stands for the device's node.
 const STAND_IN: &CStr = c"/dev/zero";
+/// Its number, major and minor.
+const STAND_IN_NUMBER: (u32, u32) = (1, 5);
 /// Protocol of `rdma(8)`: linux/netlink.h.
 const NETLINK_RDMA: c_int = 20;
 

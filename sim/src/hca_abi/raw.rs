@@ -45,6 +45,20 @@ pub(crate) unsafe fn stat(path: *const c_char, stat: *mut libc::stat) -> c_int {
     int(unsafe { libc::syscall(libc::SYS_newfstatat, libc::AT_FDCWD, path, stat, 0) })
 }
 
+/// The number of the device that a descriptor is open on.
+pub(crate) fn device_number(fd: c_int) -> Option<(u32, u32)> {
+    let mut stat = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: room for the kernel's structure, which is libc's on 64-bit targets.
+    let answer = unsafe { libc::syscall(libc::SYS_fstat, fd, stat.as_mut_ptr()) };
+    if answer != 0 {
+        return None;
+    }
+    // SAFETY: filled.
+    let stat = unsafe { stat.assume_init() };
+    (stat.st_mode & libc::S_IFMT == libc::S_IFCHR)
+        .then(|| (libc::major(stat.st_rdev), libc::minor(stat.st_rdev)))
+}
+
 /// `access(2)`.
 ///
 /// # Safety
