@@ -246,6 +246,20 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Settle, and take so many completions, without waiting for more; fewer if they do not come.
+    pub(crate) fn drain_some(&mut self, number: usize) -> Result<Vec<Completion>, String> {
+        if self.abilities.patience.is_zero() {
+            self.port.settle().map_err(text)?;
+        }
+        let mut completions = Vec::new();
+        while completions.len() < number {
+            let Some(completion) = self.wait_for_completion(false)? else { break };
+            self.take_freely(&completion);
+            completions.push(completion);
+        }
+        Ok(completions)
+    }
+
     /// Record a completion that nothing is expected of.
     pub(crate) fn take_freely(&mut self, completion: &Completion) {
         let number = completion.wr_id.wrapping_sub(sizes::UNEXPECTED_WR_ID);

@@ -49,6 +49,11 @@ impl<'a> Asking<'a> {
         self.runner.drain()
     }
 
+    /// Take so many completions, without waiting for more: for what is done many times.
+    pub(super) fn drain_some(&mut self, number: usize) -> Result<Vec<Completion>, String> {
+        self.runner.drain_some(number)
+    }
+
     /// Send, and take whatever completes.
     pub(super) fn drain_after(&mut self, message: &Message) -> Result<Vec<Completion>, String> {
         self.send(message)?;

@@ -125,7 +125,8 @@ fn expected_order(device: &mut dyn TmDevice) -> Result<Answer, String> {
 /// Whether the data of a short message overtook that of a long one which was matched before.
 fn overtakes(it: &mut Asking<'_>) -> Result<bool, String> {
     let (long, short) = (Message::eager(1, 2_000), Message::eager(2, 300).from(1));
-    it.drain_posted(&[Operation::add(1, 1), Operation::add(2, 2)])?;
+    it.post(&[Operation::add(1, 1), Operation::add(2, 2)])?;
+    it.drain_some(2)?;
     it.send(&long)?;
     if it.is_stepping() {
         it.advance(Advance::Packet(0))?;
@@ -135,7 +136,7 @@ fn overtakes(it: &mut Asking<'_>) -> Result<bool, String> {
         it.advance(Advance::Packet(1))?;
         it.advance(Advance::Packet(1))?;
     }
-    let seen = it.drain()?;
+    let seen = it.drain_some(4)?;
     let place = |receive: u64, flag| seen.iter().position(|it| it.wr_id == receive && it.flags & flag != 0);
     Ok(place(1, flags::MATCH) < place(2, flags::MATCH)
         && place(2, flags::DATA_VALID) < place(1, flags::DATA_VALID))
