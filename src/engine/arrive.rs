@@ -1,7 +1,7 @@
 //! Messages that no device matched: decided at once where that is allowed, else made to wait (rules 4 and 5).
 
 use crate::ids::{DeviceId, ReceiveId};
-use crate::matching::{Arrived, Envelope, Quick};
+use crate::matching::{Arrived, Envelope};
 use crate::offload::{Clause, Place, Record};
 use crate::seam::{Answer, Arrival, DataError};
 
@@ -27,54 +27,35 @@ impl Engine {
             return self.handle_arrived_among_nics(device, arrival);
         }
         let mut answer = Answer::Hold;
-        if self.matcher.posted_len() > LOOKED_THROUGH {
-            self.handle_arrived_in_software(device, arrival, &mut answer);
-        } else {
-            self.handle_arrived_quickly(device, arrival, &mut answer);
-        }
+        self.handle_arrived_in_software(device, arrival, &mut answer);
         answer
     }
 
-    /// The answer is written where it is to stay, so that the ways out are jumps and need no registers saved.
-    /// Budget: 90 instructions where a short list has a receive that takes a message in hand.
-    #[inline(never)]
-    fn handle_arrived_quickly(&mut self, device: DeviceId, arrival: &Arrival, answer: &mut Answer) {
-        if !arrival.in_hand || !self.completions.has_room() {
-            return self.handle_arrived_in_software(device, arrival, answer);
-        }
-        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        let completions = &mut self.completions;
-        let quick = self.matcher.try_take_posted(&envelope, |slot: &Slot| {
-            debug_assert!(slot.multi == NONE, "it would stay");
-            completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
-            *answer = Answer::Accept { buffer: slot.buffer, transfer: None };
-            Some(())
-        });
-        match quick {
-            Quick::Taken(()) => {}
-            Quick::Nothing => self.hold(device, arrival),
-            Quick::Ask => self.handle_arrived_in_software(device, arrival, answer),
-        }
-    }
-
-    /// The answer says so already.
-    #[inline(never)]
-    fn hold(&mut self, device: DeviceId, arrival: &Arrival) {
-        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        self.matcher.queue_unexpected(envelope, Held::new(device, arrival));
-    }
-
+    /// The answer is written where it is to stay. Budget: 85 instructions where a short list has a receive that takes a
+    /// message in hand.
     #[inline(never)]
     fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival, answer: &mut Answer) {
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        let arrived = self.matcher.arrive(envelope, Held::new(device, arrival));
-        let Arrived::Matched { value: slot, .. } = arrived else { return };
-        if arrival.in_hand && slot.multi == NONE && self.completions.has_room() {
-            self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
-            *answer = Answer::Accept { buffer: slot.buffer, transfer: None };
-        } else {
-            *answer = self.accept_now(envelope, &Held::new(device, arrival), arrival.in_hand, &slot);
+        match self.matcher.arrive(envelope, ()) {
+            // The answer says so already.
+            Arrived::Unexpected(id) => self.held.set(id, Held::new(device, arrival)),
+            Arrived::Matched { receive, .. } => {
+                let Some(slot) = self.slots.get(receive) else { return };
+                if arrival.in_hand && slot.multi == NONE && self.completions.has_room() {
+                    self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+                    *answer = Answer::Accept { buffer: slot.buffer, transfer: None };
+                } else {
+                    self.accept_arrival(device, arrival, receive, answer);
+                }
+            }
         }
+    }
+
+    #[inline(never)]
+    fn accept_arrival(&mut self, device: DeviceId, arrival: &Arrival, id: ReceiveId, answer: &mut Answer) {
+        let Some(&slot) = self.slots.get(id) else { return };
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        *answer = self.accept_now(envelope, &Held::new(device, arrival), arrival.in_hand, &slot);
     }
 
     /// The same with a device about that matches, or with senders that are known by another number since.
@@ -106,7 +87,7 @@ impl Engine {
                 answer
             }
             Search::None => {
-                self.matcher.queue_unexpected(envelope, held);
+                self.queue_unexpected(envelope, held);
                 self.decided(&message);
                 Answer::Hold
             }
@@ -179,7 +160,7 @@ impl Engine {
         let (closed, receive) = (multi.closed, multi.receive);
         if closed {
             if let Some(receive) = receive
-                && let Some((_, slot)) = self.matcher.take_posted(receive)
+                && let Some((_, slot)) = self.take_posted(receive)
                 && slot.record != NONE
             {
                 self.offload.leave(slot.record as usize);
@@ -200,7 +181,7 @@ impl Engine {
 
     /// Take a receive for a message, unless it is in a NIC that did not report the message: then that record.
     fn claimable(&mut self, id: ReceiveId, message: &Message) -> Result<Slot, usize> {
-        let Some((_, &slot)) = self.matcher.posted(id) else { return Err(usize::MAX) };
+        let Some((_, &slot)) = self.posted(id) else { return Err(usize::MAX) };
         if slot.multi != NONE {
             // It stays posted until it is used up, and is never in a NIC.
             return Ok(slot);
@@ -218,7 +199,7 @@ impl Engine {
             Some((Place::Software, ..)) => self.offload.leave(index),
             Some((Place::Used | Place::Matched | Place::Gone, ..)) | None => {}
         }
-        let _taken = self.matcher.take_posted(id);
+        let _taken = self.take_posted(id);
         Ok(slot)
     }
 
@@ -257,7 +238,7 @@ impl Engine {
             self.reconsider();
             return;
         }
-        let Some((_, slot)) = self.matcher.take_posted(id) else { return };
+        let Some((_, slot)) = self.take_posted(id) else { return };
         match waiter {
             None => self.complete_cancelled(&slot),
             Some(Waiter { message, dead: None, .. }) => {
@@ -338,7 +319,7 @@ impl Engine {
                 true
             }
             Search::None => {
-                self.matcher.queue_unexpected(message.envelope, message.held);
+                self.queue_unexpected(message.envelope, message.held);
                 self.decided_after_waiting(&message);
                 true
             }
@@ -355,13 +336,13 @@ impl Engine {
     /// the later ones of its sender wait behind it (rule 5): nothing may take them meanwhile.
     pub(super) fn match_again(&mut self, messages: Vec<crate::ids::MessageId>) {
         for id in messages {
-            let Some((envelope, &held)) = self.matcher.unexpected(id) else { continue };
+            let Some((envelope, &held)) = self.unexpected_message(id) else { continue };
             // They were counted when they were decided the first time.
             let message = Message { envelope, held, counted: false };
             if self.waiting.holds_back(envelope.source)
                 && self.offload.rules().hold(Clause::LaterOfSourceWait)
             {
-                let _taken = self.matcher.take_unexpected(id);
+                let _taken = self.take_unexpected(id);
                 let ticket = self.waiting.ticket();
                 self.waiting.push(Waiter { ticket, message, record: None, dead: None });
                 continue;
@@ -369,11 +350,11 @@ impl Engine {
             match self.search(&message) {
                 Search::None => {}
                 Search::Takes(slot) => {
-                    let _taken = self.matcher.take_unexpected(id);
+                    let _taken = self.take_unexpected(id);
                     self.accept_late(&message, &slot);
                 }
                 Search::Waits(record) => {
-                    let _taken = self.matcher.take_unexpected(id);
+                    let _taken = self.take_unexpected(id);
                     let ticket = self.waiting.ticket();
                     self.ask_back(record, ticket);
                     self.waiting.push(Waiter { ticket, message, record: Some(record), dead: None });
@@ -382,6 +363,3 @@ impl Engine {
         }
     }
 }
-
-/// A list that is longer is never looked through without an index.
-const LOOKED_THROUGH: usize = 16;

@@ -14,7 +14,7 @@ impl Engine {
         }
         out.push(SEPARATOR);
         for id in self.matcher.unexpected_ids() {
-            if let Some((_, held)) = self.matcher.unexpected(id) {
+            if let Some((_, held)) = self.unexpected_message(id) {
                 out.extend([u64::from(held.app_ctx), held.token.0, u64::from(held.device.0)]);
             }
         }

@@ -8,9 +8,9 @@ use crate::seam::{
     OperationDone,
 };
 
-use super::Engine;
 use super::completion::{Completion, End, Received};
 use super::transfer::{Held, Transfer};
+use super::{Engine, Slot};
 
 impl EventSink for Engine {
     #[inline(always)]
@@ -82,8 +82,10 @@ impl Engine {
             && let Some(record) = self.offload.usual_match(device, matched)
         {
             let envelope = Envelope { tag: matched.tag, source: matched.source };
-            let taken = self.matcher.try_take_posted_by(record.receive, &envelope, |slot| slot.context);
-            if let Some(context) = taken {
+            let taken = self.matcher.try_take_posted_by(record.receive, &envelope, |()| ());
+            if taken.is_some()
+                && let Some(&Slot { context, .. }) = self.slots.get(record.receive)
+            {
                 let end = End::Received(Received::of_match(device, matched, &record.buffer));
                 self.completions.put(Completion { context, end });
                 self.offload.handle_usual_match(matched.handle);
@@ -101,8 +103,8 @@ impl Engine {
 
     fn take_match(&mut self, device: DeviceId, matched: &Match) -> Checked<()> {
         let (index, record) = self.offload.handle_matched(device, matched)?;
-        let (bounce, wanted) = (record.bounce, record.wanted);
-        let Some((pattern, slot)) = self.matcher.take_posted(record.receive) else { return Ok(()) };
+        let (receive, bounce, wanted) = (record.receive, record.bounce, record.wanted);
+        let Some((pattern, slot)) = self.take_posted(receive) else { return Ok(()) };
         let source = self.renamed.now(matched.source);
         let message = Received { source, ..Received::of_match(device, matched, &slot.buffer) };
         let (context, buffer) = (slot.context, slot.buffer);
@@ -318,8 +320,8 @@ impl Engine {
             return Ok(());
         }
         let is_it = |held: &Held| held.device == device && held.token == token;
-        if let Some(&id) = self.matcher.unexpected_where(is_it).first() {
-            let _dropped = self.matcher.take_unexpected(id);
+        if let Some(&id) = self.unexpected_where(is_it).first() {
+            let _dropped = self.take_unexpected(id);
             return Ok(());
         }
         let claimed = self
@@ -344,10 +346,10 @@ impl Engine {
     /// Everything that the device held ends: entries come back to software, data under way fails, messages that it
     /// held are gone. Its failure answers every outstanding DEL.
     fn handle_device_failed(&mut self, device: DeviceId, error: &DeviceError) {
-        self.faults.push_back(Fault::Failed { device, error: error.clone() });
+        self.keep_failure(device, error);
         self.waiting.mark_device_dead(device);
-        for id in self.matcher.unexpected_where(|held| held.device == device) {
-            let _dropped = self.matcher.take_unexpected(id);
+        for id in self.unexpected_where(|held| held.device == device) {
+            let _dropped = self.take_unexpected(id);
         }
         self.claims.retain(|_, claimed| claimed.message.held.device != device);
         for id in self.transfers.through(device) {

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod arrive;
+mod beside;
 mod canonical;
 mod completion;
 mod events;
@@ -41,11 +42,12 @@ use std::collections::VecDeque;
 
 use slab::Slab;
 
-use crate::ids::{DeviceId, GroupId, Ignore, PeerId, ReceiveId, TransferId};
-use crate::matching::{Config as MatchingConfig, Matcher};
+use crate::ids::{DeviceId, GroupId, Ignore, MessageId, PeerId, ReceiveId, TransferId};
+use crate::matching::{Config as MatchingConfig, Envelope, Matcher, Pattern};
 use crate::offload::{Fault, Offload, Outbox, Rules, Statistics, TagLayout};
-use crate::seam::{Buffer, Capabilities, Command};
+use crate::seam::{Buffer, Capabilities, Command, DeviceError};
 
+use beside::Beside;
 use renamed::Renamed;
 use transfer::{Claimed, Held, Multi, Transfers};
 use waiting::Waiting;
@@ -66,7 +68,9 @@ pub struct Config {
 /// Exact MPI matching over any number of devices.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    matcher: Matcher<Slot, Held>,
+    matcher: Matcher<(), ()>,
+    slots: Beside<Slot>,
+    held: Beside<Held>,
     offload: Offload,
     waiting: Waiting,
     renamed: Renamed,
@@ -76,10 +80,11 @@ pub struct Engine {
     claims_made: u32,
     completions: Outbox<Completion>,
     faults: VecDeque<Fault>,
+    faults_dropped: u64,
     counters_start: u16,
 }
 
-/// What the matcher keeps for a posted receive.
+/// What is known of a posted receive, beside its pattern.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     context: u64,
@@ -154,6 +159,8 @@ impl Engine {
     pub fn new(config: Config) -> Self {
         Self {
             matcher: Matcher::new(config.matching),
+            slots: Beside::new(),
+            held: Beside::new(),
             offload: Offload::new(config.layout, config.rules, config.matching.hash_seed),
             waiting: Waiting::default(),
             renamed: Renamed::default(),
@@ -163,6 +170,7 @@ impl Engine {
             claims_made: 0,
             completions: Outbox::new(),
             faults: VecDeque::new(),
+            faults_dropped: 0,
             counters_start: config.counters_start,
         }
     }
@@ -200,12 +208,9 @@ impl Engine {
         }
         let posted: Vec<ReceiveId> = self.matcher.posted_ids();
         for id in posted {
-            let Some((pattern, slot)) = self.matcher.posted(id).map(|(pattern, slot)| (pattern, *slot))
-            else {
-                continue;
-            };
+            let Some((pattern, &slot)) = self.posted(id) else { continue };
             let record = self.offload.track(id, &pattern, &slot.buffer, slot.multi != NONE);
-            if let Some(slot) = self.matcher.posted_mut(id) {
+            if let Some(slot) = self.posted_mut(id) {
                 slot.record = index32(record);
             }
         }
@@ -251,6 +256,13 @@ impl Engine {
     #[inline]
     pub fn next_completion(&mut self) -> Option<&Completion> {
         self.completions.pop()
+    }
+
+    /// Faults that nobody had polled in time: more than 1,024 are not kept, and the newest of a kind says no more than
+    /// the first.
+    #[must_use]
+    pub const fn faults_dropped(&self) -> u64 {
+        self.faults_dropped
     }
 
     /// What a device did that it may not do, oldest first.
@@ -331,7 +343,7 @@ impl Engine {
 
     /// The senders' words (`app_ctx`) of the messages on the unexpected list, oldest first. Not for the hot path.
     pub fn unexpected(&self) -> impl Iterator<Item = u32> + '_ {
-        let held = |id| self.matcher.unexpected(id).map(|(_, held)| held.app_ctx);
+        let held = |id| self.unexpected_message(id).map(|(_, held)| held.app_ctx);
         self.matcher.unexpected_ids().into_iter().filter_map(held)
     }
 
@@ -363,7 +375,7 @@ impl Engine {
     #[must_use]
     pub fn context_of(&self, device: DeviceId, handle: crate::ids::TagHandle) -> Option<u64> {
         let id = self.offload.receive_of(device, handle)?;
-        self.matcher.posted(id).map(|(_, slot)| slot.context)
+        self.posted(id).map(|(_, slot)| slot.context)
     }
 
     /// Whether commands or completions wait for the owner.
@@ -417,9 +429,72 @@ impl Engine {
         self.match_again(renamed);
     }
 
+    /// A posted receive.
+    #[inline]
+    fn posted(&self, id: ReceiveId) -> Option<(Pattern, &Slot)> {
+        let (pattern, ()) = self.matcher.posted(id)?;
+        Some((pattern, self.slots.get(id)?))
+    }
+
+    fn posted_mut(&mut self, id: ReceiveId) -> Option<&mut Slot> {
+        self.matcher.posted(id)?;
+        self.slots.get_mut(id)
+    }
+
+    /// Take a receive off the posted list.
+    fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, Slot)> {
+        let (pattern, ()) = self.matcher.take_posted(id)?;
+        Some((pattern, *self.slots.get(id)?))
+    }
+
+    /// A message on the unexpected list.
+    fn unexpected_message(&self, id: MessageId) -> Option<(Envelope, &Held)> {
+        let (envelope, ()) = self.matcher.unexpected(id)?;
+        Some((envelope, self.held.get(id)?))
+    }
+
+    /// The messages on the unexpected list that are so, oldest first. Not for the hot path.
+    fn unexpected_where(&self, is_so: impl Fn(&Held) -> bool) -> Vec<MessageId> {
+        let mut all = self.matcher.unexpected_ids();
+        all.retain(|&id| self.held.get(id).is_some_and(&is_so));
+        all
+    }
+
+    /// Take a message off the unexpected list.
+    fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, Held)> {
+        let (envelope, ()) = self.matcher.take_unexpected(id)?;
+        Some((envelope, *self.held.get(id)?))
+    }
+
+    /// A message that no posted receive fits joins the unexpected list.
+    #[inline]
+    fn queue_unexpected(&mut self, envelope: Envelope, held: Held) {
+        let id = self.matcher.queue_unexpected(envelope, ());
+        self.held.set(id, held);
+    }
+
     fn fault(&mut self, device: DeviceId, fault: Fault) {
         self.offload.distrust(device);
-        self.faults.push_back(fault);
+        self.keep_fault(fault);
+    }
+
+    /// A device fails once; if it says so again that is worth no more than other faults.
+    fn keep_failure(&mut self, device: DeviceId, error: &DeviceError) {
+        let fault = Fault::Failed { device, error: error.clone() };
+        if self.offload.is_there(device) {
+            self.faults.push_back(fault);
+        } else {
+            self.keep_fault(fault);
+        }
+    }
+
+    /// A device that goes on breaking its contract must not fill the memory of an owner who does not ask.
+    fn keep_fault(&mut self, fault: Fault) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push_back(fault);
+        } else {
+            self.faults_dropped += 1;
+        }
     }
 }
 
@@ -427,6 +502,8 @@ fn index32(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(NONE)
 }
 
+/// Faults kept for the owner. Each device adds at most one more, its failure.
+const FAULTS_MAX: usize = 1024;
 /// No record, no multi-receive buffer.
 const NONE: u32 = u32::MAX;
 /// Entry numbers have 15 bits (TM-CONTRACT 1).

@@ -1,6 +1,6 @@
 //! What the user does: post, cancel, peek, claim, discard.
 
-use crate::ids::{DeviceId, MessageToken, PeerId, ReceiveId, Tag};
+use crate::ids::{DeviceId, MessageId, MessageToken, PeerId, ReceiveId, Tag};
 use crate::matching::{Envelope, Pattern, Posted, Stay};
 use crate::offload::Clause;
 use crate::seam::{Answer, Buffer, Command, Placer};
@@ -109,11 +109,9 @@ impl Engine {
     #[inline(never)]
     fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once && self.matcher.unexpected_len() == 0 {
-            return Posting::Queued(self.matcher.queue_posted(
-                receive.pattern,
-                Stay::Once,
-                Slot::new(receive),
-            ));
+            let id = self.matcher.queue_posted(receive.pattern, Stay::Once, ());
+            self.slots.set(id, Slot::new(receive));
+            return Posting::Queued(id);
         }
         self.post_searching(receive, placer)
     }
@@ -121,44 +119,41 @@ impl Engine {
     /// Budget: 85 instructions where a short list has a message that fits, and the placer takes it.
     #[inline(never)]
     fn post_searching(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
-        if receive.kind == Kind::Once {
-            let buffer = &receive.buffer;
-            let placed = self.matcher.try_take_unexpected(&receive.pattern, |envelope, held: &Held| {
-                let is_placed = held.in_hand && placer.place(held.device, held.token, buffer);
-                is_placed.then(|| Posting::Placed(held.received(envelope.tag, envelope.source, buffer)))
-            });
-            if let Some(placed) = placed {
-                return placed;
-            }
-        }
-        self.post_anyhow(receive, placer)
-    }
-
-    #[inline(never)]
-    fn post_anyhow(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind != Kind::Once {
             return self.post_any(receive, placer);
         }
-        let slot = Slot::new(receive);
-        match self.matcher.post(receive.pattern, Stay::Once, slot) {
-            Posted::Queued(id) => Posting::Queued(id),
-            Posted::Matched { envelope, value, .. } => self.take_held(envelope, &value, &slot, placer),
+        match self.matcher.post(receive.pattern, Stay::Once, ()) {
+            Posted::Queued(id) => {
+                self.slots.set(id, Slot::new(receive));
+                Posting::Queued(id)
+            }
+            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
         }
     }
 
-    /// A held message that was found goes into a receive.
+    /// A held message that has left the unexpected list goes into a receive.
     #[inline(always)]
     fn take_held(
         &mut self,
         envelope: Envelope,
-        held: &Held,
-        slot: &Slot,
+        id: MessageId,
+        receive: &Receive,
         placer: &mut impl Placer,
     ) -> Posting {
-        if held.in_hand && placer.place(held.device, held.token, &slot.buffer) {
-            return Posting::Placed(held.received(envelope.tag, envelope.source, &slot.buffer));
+        if let Some(held) = self.held.get(id)
+            && held.in_hand
+            && placer.place(held.device, held.token, &receive.buffer)
+        {
+            return Posting::Placed(held.received(envelope.tag, envelope.source, &receive.buffer));
         }
-        Posting::Matched(self.accept_held(envelope, held, slot))
+        self.take_held_late(envelope, id, receive)
+    }
+
+    #[inline(never)]
+    fn take_held_late(&mut self, envelope: Envelope, id: MessageId, receive: &Receive) -> Posting {
+        let held =
+            *self.held.get(id).unwrap_or_else(|| unreachable!("a message that was on the list has its row"));
+        Posting::Matched(self.accept_held(envelope, &held, &Slot::new(receive)))
     }
 
     /// Budget: 220 instructions if the only device is idle, the receive goes straight down, its buffer lies behind
@@ -167,8 +162,9 @@ impl Engine {
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once
             && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
-            && let Some(id) = self.matcher.try_post(&receive.pattern, Slot { record, ..Slot::new(receive) })
+            && let Some(id) = self.matcher.try_post(&receive.pattern, ())
         {
+            self.slots.set(id, Slot { record, ..Slot::new(receive) });
             self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
             return Posting::Queued(id);
         }
@@ -184,13 +180,13 @@ impl Engine {
             Kind::Multi { .. } => None,
         };
         let Some(way) = way else { return self.post_any(receive, placer) };
-        let slot = Slot { record: way.record, ..Slot::new(receive) };
-        match self.matcher.post(receive.pattern, Stay::Once, slot) {
+        match self.matcher.post(receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
+                self.slots.set(id, Slot { record: way.record, ..Slot::new(receive) });
                 self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer);
                 Posting::Queued(id)
             }
-            Posted::Matched { envelope, value, .. } => self.take_held(envelope, &value, &slot, placer),
+            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
         }
     }
 
@@ -199,21 +195,21 @@ impl Engine {
         if let Kind::Multi { least } = receive.kind {
             return self.post_multi(receive, least);
         }
-        let slot = Slot::new(receive);
-        match self.matcher.post(receive.pattern, Stay::Once, slot) {
+        match self.matcher.post(receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
+                self.slots.set(id, Slot::new(receive));
                 if self.offload.is_active() {
                     self.track(id, receive, false);
                 }
                 Posting::Queued(id)
             }
-            Posted::Matched { envelope, value, .. } => self.take_held(envelope, &value, &slot, placer),
+            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
         }
     }
 
     fn track(&mut self, id: ReceiveId, receive: &Receive, multi: bool) {
         let record = self.offload.track(id, &receive.pattern, &receive.buffer, multi);
-        if let Some(slot) = self.matcher.posted_mut(id) {
+        if let Some(slot) = self.posted_mut(id) {
             slot.record = index32(record);
         }
     }
@@ -230,14 +226,15 @@ impl Engine {
         });
         let slot = Slot { multi: index32(multi), ..Slot::new(receive) };
         while let Some(message) = self.matcher.first_unexpected(&receive.pattern) {
-            let Some((envelope, held)) = self.matcher.take_unexpected(message) else { break };
+            let Some((envelope, held)) = self.take_unexpected(message) else { break };
             let message = self.accept_held(envelope, &held, &slot);
             if self.multis.get(multi).is_none_or(|multi| multi.closed) {
                 self.settle_multi(index32(multi));
                 return Posting::Matched(message);
             }
         }
-        let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, slot);
+        let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, ());
+        self.slots.set(id, slot);
         if let Some(multi) = self.multis.get_mut(multi) {
             multi.receive = Some(id);
         }
@@ -249,8 +246,7 @@ impl Engine {
 
     /// Cancel a receive. Cancelling again changes nothing.
     pub fn cancel(&mut self, id: ReceiveId) -> CancelOutcome {
-        let Some((_, slot)) = self.matcher.posted(id) else { return CancelOutcome::TooLate };
-        let slot = *slot;
+        let Some((_, &slot)) = self.posted(id) else { return CancelOutcome::TooLate };
         if slot.record != NONE {
             let index = slot.record as usize;
             let in_nic = self.offload.record(index).is_some_and(|record| record.place().is_in_nic());
@@ -263,7 +259,7 @@ impl Engine {
             }
             self.offload.leave(index);
         }
-        let _taken = self.matcher.take_posted(id);
+        let _taken = self.take_posted(id);
         self.complete_cancelled(&slot);
         CancelOutcome::Cancelled
     }
@@ -282,7 +278,7 @@ impl Engine {
     /// The earliest-arrived unexpected message that fits, if there is one. Nothing changes.
     pub fn peek(&mut self, pattern: &Pattern) -> Option<Peeked> {
         let id = self.matcher.first_unexpected(pattern)?;
-        self.matcher.unexpected(id).map(|(envelope, held)| Self::peeked(envelope, held))
+        self.unexpected_message(id).map(|(envelope, held)| Self::peeked(envelope, held))
     }
 
     fn peeked(envelope: Envelope, held: &Held) -> Peeked {
@@ -299,7 +295,7 @@ impl Engine {
     /// Peek, and take the message out of everyone else's sight.
     pub fn claim(&mut self, pattern: &Pattern) -> Option<(ClaimId, Peeked)> {
         let id = self.matcher.first_unexpected(pattern)?;
-        let (envelope, held) = self.matcher.take_unexpected(id)?;
+        let (envelope, held) = self.take_unexpected(id)?;
         let serial = self.claims_made;
         self.claims_made = serial.wrapping_add(1);
         let message = Message { envelope, held, counted: false };
@@ -331,7 +327,7 @@ impl Engine {
     /// Peek, and drop the message.
     pub fn discard(&mut self, pattern: &Pattern) -> Option<Peeked> {
         let id = self.matcher.first_unexpected(pattern)?;
-        let (envelope, held) = self.matcher.take_unexpected(id)?;
+        let (envelope, held) = self.take_unexpected(id)?;
         self.discard_held(&held);
         Some(Self::peeked(envelope, &held))
     }

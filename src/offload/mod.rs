@@ -65,6 +65,9 @@ pub(crate) struct Offload {
     seed: u64,
     /// Some device matches: receives are tracked.
     active: bool,
+    /// The only device that matches, for which receives may go straight down; [`NO_DEVICE`] if there is none or more
+    /// than one.
+    sole: usize,
     /// [`Self::plain_count`].
     plain: usize,
     plain_ended: bool,
@@ -81,6 +84,7 @@ impl Offload {
             rules,
             seed,
             active: false,
+            sole: NO_DEVICE,
             plain: 0,
             plain_ended: false,
             statistics: Statistics::default(),
@@ -102,6 +106,7 @@ impl Offload {
         nic.push_buffers_if_due(true);
         self.nics.push(nic);
         if capabilities.is_matching() {
+            self.sole = if self.active { NO_DEVICE } else { id.0 as usize };
             self.active = true;
             self.end_plain();
         }
@@ -159,7 +164,7 @@ impl Offload {
         self.mirror.record_mut(index)
     }
 
-    /// A receive was queued as posted. If there is one device, idle, it goes straight down when nothing speaks
+    /// A receive was queued as posted. If one device matches, and is idle, it goes straight down when nothing speaks
     /// against it, and none of the queues hears of it.
     pub(crate) fn track(
         &mut self,
@@ -170,7 +175,8 @@ impl Offload {
     ) -> usize {
         self.statistics.tracked += 1;
         let index = self.mirror.track(receive, pattern, buffer, multi, Reason::Disabled);
-        if self.nics.len() == 1 && self.nics[0].is_idle() && self.go_straight_down(index) {
+        let is_idle = self.nics.get(self.sole).is_some_and(Nic::is_idle);
+        if is_idle && self.go_straight_down(self.sole, index) {
             return index;
         }
         let reason = self.reason_at_first(index);
@@ -333,3 +339,5 @@ impl Offload {
         }
     }
 }
+
+const NO_DEVICE: usize = usize::MAX;

@@ -57,14 +57,14 @@ impl Offload {
         self.flush_late_dels(at);
     }
 
-    /// The one device is idle: send a receive that was just posted down at once, if it may go.
-    pub(super) fn go_straight_down(&mut self, index: usize) -> bool {
-        if self.nics[0].is_held_up().is_some() {
+    /// The only device that matches is idle: send a receive that was just posted down at once, if it may go.
+    pub(super) fn go_straight_down(&mut self, at: usize, index: usize) -> bool {
+        if self.nics[at].is_held_up().is_some() {
             return false;
         }
-        match self.judge(0, index) {
+        match self.judge(at, index) {
             Verdict::Down(bounce) => {
-                self.send_down(0, index, bounce);
+                self.send_down(at, index, bounce);
                 true
             }
             Verdict::Stays(_) | Verdict::Waits(..) | Verdict::HeldUp(_) | Verdict::Elsewhere => false,

@@ -5,7 +5,8 @@ use crate::engine::{Config, Engine, JoinError};
 use crate::ids::{DeviceId, MessageToken, TagHandle, TransferId};
 use crate::offload::Fault;
 use crate::seam::{
-    Answer, Capabilities, Data, DataTarget, Event, EventSink, MatchStage, Operation, OperationDone,
+    Answer, Capabilities, Data, DataTarget, DeviceError, Event, EventSink, MatchStage, Operation,
+    OperationDone,
 };
 
 const NOBODY: TagHandle = TagHandle { index: 12_345, generation: 9 };
@@ -146,4 +147,22 @@ fn events_that_an_entry_does_not_expect_name_its_place() {
         assert!(fault.to_string().contains("Listed"), "{fault}");
     }
     assert_eq!(hand.engine.depths().0, 1);
+}
+
+#[test]
+fn a_device_that_goes_on_breaking_its_contract_fills_no_memory_and_its_failure_is_still_told() {
+    let mut hand = Hand::new();
+    for generation in 0..5000 {
+        hand.engine.handle_event(NIC, &Event::Released(TagHandle { index: 3, generation }));
+    }
+    for _ in 0..3 {
+        hand.engine.handle_event(NIC, &Event::DeviceFailed(DeviceError::Removed));
+    }
+    assert_eq!(hand.engine.faults_dropped(), 5000 - 1024 + 2);
+    let mut kept = Vec::new();
+    while let Some(fault) = hand.engine.poll_fault() {
+        kept.push(fault);
+    }
+    assert_eq!(kept.len(), 1025);
+    assert!(matches!(kept.last(), Some(Fault::Failed { device: NIC, .. })));
 }

@@ -6,8 +6,8 @@
 use super::super::error::Errno;
 use super::super::tag_matching::{ListOperation, ListRequest};
 use super::held::{Body, Held};
-use super::receive::ReceiveSide;
 use super::sending::{ReadFor, ReadJob};
+use super::side::ReceiveSide;
 use super::{VerbsDevice, host_fault};
 use crate::ids::{MessageToken, TagHandle};
 use crate::seam::{Answer, Buffer, Command, Data, DataTarget, DeviceError, Event};
@@ -193,6 +193,9 @@ impl VerbsDevice {
     /// What becomes of a message. `is_now`: the answer to its arrival, on the spot.
     pub(super) fn answer(&mut self, token: MessageToken, answer: Answer, is_now: bool) -> Result<(), String> {
         let unknown = || format!("{answer:?} for {token:?}, which does not wait for it");
+        if self.held.find(token).is_none() && self.answer_lost(token, answer) {
+            return Ok(());
+        }
         match answer {
             Answer::Hold => {
                 self.keep(token);
@@ -217,6 +220,32 @@ impl VerbsDevice {
                 Ok(())
             }
         }
+    }
+
+    /// Place a held message whose payload is here, and forget it. False: it is not, or the buffer is not memory that
+    /// may be written; then nothing has changed.
+    pub(super) fn place_if_here(&mut self, token: MessageToken, buffer: Buffer) -> bool {
+        let is_here = self.held.find(token).is_some_and(|held| !matches!(held.body, Body::Remote(_)));
+        if !is_here || !self.regions.may_place(&buffer) {
+            return false;
+        }
+        let Some(held) = self.held.take(token) else { return false };
+        self.accept(held, buffer, None).is_ok()
+    }
+
+    /// The message's path was lost, and that is not told yet: then its answer is told of, if that wants to be.
+    fn answer_lost(&mut self, token: MessageToken, answer: Answer) -> bool {
+        let lost = DataTarget::Message(token);
+        let is_it = |event: &Event| matches!(event, Event::Data(data) if data.target == lost);
+        let Some(place) = self.pending.iter().position(is_it) else { return false };
+        match (answer, self.pending.get_mut(place)) {
+            (Answer::Accept { transfer: Some(transfer), .. }, Some(Event::Data(data))) => {
+                data.target = DataTarget::Transfer(transfer);
+            }
+            (Answer::Hold, _) => {}
+            (Answer::Accept { .. } | Answer::Discard, _) => drop(self.pending.remove(place)),
+        }
+        true
     }
 
     fn accept(
