@@ -115,6 +115,14 @@ pub fn run(scope: &Arc<Scope>, seed: u64, log: bool) -> Result<Ran, Failed> {
 /// What went wrong.
 pub fn go<D: Machine>(world: &mut World<D>, random: &mut Random) -> Result<u64, Wrong> {
     let weights = Weights::new(random);
+    go_by(weights, world, random)
+}
+
+/// The same with given weights.
+///
+/// # Errors
+/// What went wrong.
+pub fn go_by<D: Machine>(weights: Weights, world: &mut World<D>, random: &mut Random) -> Result<u64, Wrong> {
     let (mut actions, mut count) = (Vec::new(), 0);
     loop {
         world.actions(&mut actions);
@@ -157,6 +165,12 @@ impl Weights {
             poll: weight(),
             submit: weight(),
         }
+    }
+
+    /// Drawn, but so that receives are mostly in the list before their messages come.
+    pub fn posting(random: &mut Random) -> Self {
+        let mut weight = || random.one_of(&[1, 2, 4]);
+        Self { user: 64, command: 64, accept: 1, data: weight(), poll: 4 * weight(), submit: 64 }
     }
 
     /// Drawn, but so that devices and host keep up with messages: long runs get no queues as long as themselves.

@@ -141,6 +141,9 @@ fn a1_a4_and_a19_read_otherwise_give_a_counterexample_each_and_as_assumed_none()
         println!("{} {}: {found:?}", setting.point, setting.reading);
         assert!(found.is_some(), "{} {} breaks no order", setting.point, setting.reading);
     }
+    // Where rendezvous are sent to a device that does not offload them, A9 does as well (docs/ordering.md).
+    let a9 = settings().into_iter().find(|setting| setting.point == "A9").expect("a reading of A9");
+    assert!(counterexample(&bench, &a9).is_some());
     let usual = Setting { point: "", reading: "as assumed", switches: Switches::default() };
     assert_eq!(counterexample(&bench, &usual), None);
 }

@@ -266,6 +266,39 @@ fn answers_for_a_message_whose_path_is_lost_meanwhile_end_with_an_error() {
 }
 
 #[test]
+fn answers_for_a_message_whose_loss_was_not_told_yet_end_with_an_error_or_with_nothing() {
+    for transfer in [Some(TRANSFER), None] {
+        let mut pair = Pair::new();
+        pair.left.rendezvous(3, 0, 1000);
+        pair.left.rendezvous(4, 0, 1000);
+        pair.settle();
+        let told = pair.right.told();
+        let [Event::Arrived(first), Event::Arrived(second)] = told[..] else { panic!("{told:?}") };
+        pair.right.device.disconnect(PEER).unwrap();
+        // Until the loss of the first message is told, and that of the second not yet.
+        for _ in 0..1000 {
+            pair.hca.run(100_000);
+            if pair.right.device.poll(1, &mut pair.right.log) == Ok(1) {
+                break;
+            }
+        }
+        let told = pair.right.told();
+        assert_eq!(data(&told[0]).target, DataTarget::Message(first.message));
+        let buffer = pair.right.buffer(0, 1000);
+        let answer = if transfer.is_some() { Answer::Accept { buffer, transfer } } else { Answer::Discard };
+        let command = Command::Answer { message: second.message, answer };
+        assert_eq!(pair.right.device.submit(&[command]), Ok(1));
+        pair.settle();
+        let told = pair.right.told();
+        let (ends, lost) = told.split_at(told.len() - 1);
+        let ends: Vec<_> = ends.iter().map(|event| (data(event).target, data(event).error)).collect();
+        let expected = transfer.map(|transfer| (DataTarget::Transfer(transfer), Some(DataError::PathLost)));
+        assert_eq!(ends, expected.into_iter().collect::<Vec<_>>());
+        assert_eq!(lost, [Event::PathLost { peer: PEER }]);
+    }
+}
+
+#[test]
 fn a_region_in_use_cannot_be_deregistered() {
     let mut pair = Pair::new();
     let handle = pair.right.add(1, pair.right.buffer(0, 8192), 0);

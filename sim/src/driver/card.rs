@@ -315,7 +315,17 @@ impl Card {
         if posted < Capabilities::UNEXPECTED_BUFFERS_MIN {
             return Err(format!("{posted} buffers for unexpected messages are posted"));
         }
+        let seen = self.hca.with(|hca| hca.shared_receives(number));
+        if posted != seen {
+            return Err(format!("{posted} buffers are posted, and the device sees {seen}"));
+        }
         let (kept, held) = (self.receiver.buffers_kept() as usize, self.receiver.messages_held());
+        let (free, all) = (self.receiver.buffers_free(), srq.slab().count() as usize);
+        if posted as usize + kept + free != all {
+            return Err(format!(
+                "{posted} buffers are posted, {kept} kept, {free} free, and there are {all}"
+            ));
+        }
         if kept > held {
             return Err(format!("{kept} buffers are kept for {held} messages"));
         }

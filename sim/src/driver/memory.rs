@@ -84,5 +84,5 @@ pub(super) fn byte_of(number: u32, place: u64) -> u8 {
 const CANARY: u8 = 0xee;
 /// Stretches of 1024 bytes.
 const SHIFT: u32 = 10;
-const BOUNCES: u64 = 256;
+const BOUNCES: u64 = 16;
 const DEVICES_MAX: usize = 4;

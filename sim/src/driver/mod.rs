@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::hca::{Counts, HcaConfig, Limits, LinkLayer};
 use crate::hca_abi::{Drive, HcaControl};
-use crate::schedules::{self, Failed, Ran, Random};
+use crate::schedules::{self, Failed, Ran, Random, Weights};
 use crate::world::scope::{self, Path, Scope};
 use crate::world::{Watch, World, Wrong};
 
@@ -116,7 +116,8 @@ impl Bench {
         let world = World::over(scope, cards, self.memory.places(), watch);
         let mut world = world.map_err(failed)?;
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5eed);
-        let ran = match schedules::go(&mut world, &mut random) {
+        let weights = if seed % 2 == 0 { Weights::new(&mut random) } else { Weights::posting(&mut random) };
+        let ran = match schedules::go_by(weights, &mut world, &mut random) {
             Ok(actions) => Ran { actions, statistics: *world.engine().statistics() },
             Err(wrong) => return Err(Failed { wrong, story: world.log().to_vec() }),
         };

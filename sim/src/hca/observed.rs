@@ -77,6 +77,12 @@ impl<M: HostMemory> Hca<M> {
         Some(&self.srqs.get(&srqn)?.tm.as_ref()?.list)
     }
 
+    /// Receives that a shared receive queue can take messages into.
+    #[must_use]
+    pub fn shared_receives(&self, srqn: u32) -> u32 {
+        self.srq_posted(srqn)
+    }
+
     /// Every shared receive queue breaks, as by an error of the firmware.
     pub fn break_receive_queues(&mut self) {
         let numbers: Vec<u32> = self.srqs.keys().copied().collect();

@@ -193,6 +193,9 @@ impl VerbsDevice {
     /// What becomes of a message. `is_now`: the answer to its arrival, on the spot.
     pub(super) fn answer(&mut self, token: MessageToken, answer: Answer, is_now: bool) -> Result<(), String> {
         let unknown = || format!("{answer:?} for {token:?}, which does not wait for it");
+        if self.held.find(token).is_none() && self.answer_lost(token, answer) {
+            return Ok(());
+        }
         match answer {
             Answer::Hold => {
                 self.keep(token);
@@ -228,6 +231,21 @@ impl VerbsDevice {
         }
         let Some(held) = self.held.take(token) else { return false };
         self.accept(held, buffer, None).is_ok()
+    }
+
+    /// The message's path was lost, and that is not told yet: then its answer is told of, if that wants to be.
+    fn answer_lost(&mut self, token: MessageToken, answer: Answer) -> bool {
+        let lost = DataTarget::Message(token);
+        let is_it = |event: &Event| matches!(event, Event::Data(data) if data.target == lost);
+        let Some(place) = self.pending.iter().position(is_it) else { return false };
+        match (answer, self.pending.get_mut(place)) {
+            (Answer::Accept { transfer: Some(transfer), .. }, Some(Event::Data(data))) => {
+                data.target = DataTarget::Transfer(transfer);
+            }
+            (Answer::Hold, _) => {}
+            (Answer::Accept { .. } | Answer::Discard, _) => drop(self.pending.remove(place)),
+        }
+        true
     }
 
     fn accept(

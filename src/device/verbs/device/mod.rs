@@ -232,6 +232,12 @@ impl VerbsDevice {
         self.buffers.kept()
     }
 
+    /// Buffers for unexpected messages that are neither posted nor kept.
+    #[must_use]
+    pub fn buffers_free(&self) -> usize {
+        self.buffers.free()
+    }
+
     /// The TM-SRQ, where there is one.
     #[must_use]
     pub fn tag_matching(&self) -> Option<&TagMatchingSrq> {
