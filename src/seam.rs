@@ -382,7 +382,7 @@ pub enum Command {
 /// The engine's hand: what it wants written at once, without a command and without an [`Event::Data`].
 ///
 /// The owner gives it to [`crate::engine::Engine::post_placing`], and passes on what is asked of it to
-/// [`crate::device::Device::place`].
+/// [`crate::device::Device::place_held`].
 pub trait Placer {
     /// Write the payload of a message that the device holds, and whose arrival said [`Arrival::in_hand`], as an
     /// [`Answer::Accept`] on the spot would have. When this says true the payload is in its place, and the device has

@@ -434,3 +434,22 @@ fn the_device_s_objects_are_gone_with_it() {
         assert_eq!(hca.with(|hca| hca.counts()), Counts::default());
     }
 }
+
+#[test]
+fn a_held_message_is_placed_when_asked_outside_of_commands_and_nothing_follows() {
+    let mut pair = Pair::new();
+    pair.left.eager(1, b"held");
+    pair.left.rendezvous(2, 0, 100);
+    pair.settle();
+    let told = pair.right.told();
+    let (Event::Arrived(eager), Event::Arrived(request)) = (&told[0], &told[1]) else { panic!("{told:?}") };
+    let buffer = pair.right.buffer(0, 3);
+    assert!(!pair.right.device.place_held(eager.message, &Buffer::new(64, 3)), "no memory of the device's");
+    assert!(pair.right.device.place_held(eager.message, &buffer));
+    assert!(!pair.right.device.place_held(eager.message, &buffer), "it is forgotten");
+    assert!(!pair.right.device.place_held(request.message, &buffer), "its payload is not here");
+    assert_eq!(pair.right.read(0, 4), b"hel\0");
+    pair.settle();
+    assert_eq!(pair.right.told(), []);
+    assert_eq!(pair.right.device.messages_held(), 1);
+}

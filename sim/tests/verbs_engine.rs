@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 use rig::{Side, config, hca, word};
 use tagmatch::device::Device;
-use tagmatch::device::verbs::VerbsConfig;
 use tagmatch::device::verbs::device::{Message, Registered, Sending};
 use tagmatch::device::verbs::memory::RemoteAccess;
+use tagmatch::device::verbs::{VerbsConfig, VerbsDevice};
 use tagmatch::engine::{CancelOutcome, Completion, Config, End, Engine, Kind, Posting, Receive};
-use tagmatch::ids::{DeviceId, Ignore, PeerId, ReceiveId, Source, Tag};
+use tagmatch::ids::{DeviceId, Ignore, MessageToken, PeerId, ReceiveId, Source, Tag};
 use tagmatch::matching::Pattern;
-use tagmatch::seam::Buffer;
+use tagmatch::seam::{Buffer, Placer};
 use tagmatch::wire;
 use tagmatch_sim::hca::{HcaConfig, Step};
 use tagmatch_sim::hca_abi::HcaControl;
@@ -49,6 +49,15 @@ struct Posted {
     buffer: Buffer,
     id: Option<ReceiveId>,
     end: Option<Completion>,
+}
+
+/// Writes held messages at once.
+struct Hand<'a>(&'a mut VerbsDevice);
+
+impl Placer for Hand<'_> {
+    fn place(&mut self, _device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
+        self.0.place_held(message, buffer)
+    }
 }
 
 const SENDERS: u32 = 2;
@@ -133,11 +142,24 @@ impl World {
         let source = if is_directed { Source::Peer(peer(tag)) } else { Source::Any };
         let pattern = Pattern { tag: Tag(tag), ignore: Ignore::NONE, source };
         let receive = Receive { pattern, buffer, context: number, kind: Kind::Once };
-        let id = match self.engine.post(&receive) {
-            Posting::Queued(id) => Some(id),
-            Posting::Matched(_) => None,
+        let posting = if self.below(2) == 0 {
+            self.engine.post(&receive)
+        } else {
+            self.engine.post_placing(&receive, &mut Hand(&mut self.receiver.device))
         };
-        self.receives.push(Posted { tag, buffer, id, end: None });
+        let (mut id, mut end) = (None, None);
+        match posting {
+            Posting::Queued(posted) => id = Some(posted),
+            Posting::Matched(_) => {}
+            Posting::Placed(received) => {
+                end = Some(Completion { context: number, end: End::Received(received) });
+            }
+        }
+        let is_placed = end.is_some();
+        self.receives.push(Posted { tag, buffer, id, end });
+        if is_placed {
+            self.check(self.receives.len() - 1);
+        }
     }
 
     fn send(&mut self) {

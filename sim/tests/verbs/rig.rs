@@ -182,8 +182,6 @@ pub(crate) fn word(operation: u32) -> AppContext {
 
 /// The end of data, as far as tests look at it.
 pub(crate) fn data(event: &Event) -> Data {
-    match event {
-        Event::Data(data) => *data,
-        other => panic!("{other:?} is not the end of data"),
-    }
+    let Event::Data(data) = event else { panic!("{event:?} is not the end of data") };
+    *data
 }

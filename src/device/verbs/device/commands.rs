@@ -6,8 +6,8 @@
 use super::super::error::Errno;
 use super::super::tag_matching::{ListOperation, ListRequest};
 use super::held::{Body, Held};
-use super::receive::ReceiveSide;
 use super::sending::{ReadFor, ReadJob};
+use super::side::ReceiveSide;
 use super::{VerbsDevice, host_fault};
 use crate::ids::{MessageToken, TagHandle};
 use crate::seam::{Answer, Buffer, Command, Data, DataTarget, DeviceError, Event};
@@ -217,6 +217,17 @@ impl VerbsDevice {
                 Ok(())
             }
         }
+    }
+
+    /// Place a held message whose payload is here, and forget it. False: it is not, or the buffer is not memory that
+    /// may be written; then nothing has changed.
+    pub(super) fn place_if_here(&mut self, token: MessageToken, buffer: Buffer) -> bool {
+        let is_here = self.held.find(token).is_some_and(|held| !matches!(held.body, Body::Remote(_)));
+        if !is_here || !self.regions.may_place(&buffer) {
+            return false;
+        }
+        let Some(held) = self.held.take(token) else { return false };
+        self.accept(held, buffer, None).is_ok()
     }
 
     fn accept(

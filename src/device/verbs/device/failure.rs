@@ -13,8 +13,8 @@ use std::time::Instant;
 use super::super::sys;
 use super::VerbsDevice;
 use super::peers::{Peer, State};
-use super::receive::{ReceiveSide, Stage};
 use super::sending::{OutgoingKind, SendDone, SendFailure};
+use super::side::{ReceiveSide, Stage};
 use crate::ids::PeerId;
 use crate::seam::{Data, DataError, DataTarget, DeviceError, Event};
 

@@ -23,6 +23,7 @@ mod peers;
 mod receive;
 mod regions;
 mod sending;
+mod side;
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -37,7 +38,7 @@ use super::receives::Slab;
 use super::tag_matching::{ListRequest, TagMatchingSrq};
 use crate::device::Device;
 use crate::ids::MessageToken;
-use crate::seam::{Capabilities, Command, DeviceError, Event, EventSink};
+use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink};
 
 pub use config::{TagMatching, VerbsConfig};
 pub use regions::{HostMemory, RegionId, Registered};
@@ -45,9 +46,9 @@ pub use sending::{Message, SendDone, SendError, SendFailure, Sending};
 
 use held::HeldMessages;
 use peers::Peers;
-use receive::{Buffers, Matching, ReceiveSide, Untagged};
 use regions::Regions;
 use sending::{Outgoing, ReadJob};
+use side::{Buffers, Matching, ReceiveSide, Untagged};
 
 /// See the module.
 #[derive(Debug)]
@@ -225,6 +226,12 @@ impl VerbsDevice {
         self.buffers.posted
     }
 
+    /// Buffers for unexpected messages in which messages are kept, for the host or for the owner.
+    #[must_use]
+    pub const fn buffers_kept(&self) -> u32 {
+        self.buffers.kept()
+    }
+
     /// The TM-SRQ, where there is one.
     #[must_use]
     pub fn tag_matching(&self) -> Option<&TagMatchingSrq> {
@@ -274,6 +281,10 @@ impl Device for VerbsDevice {
 
     fn flush(&mut self) -> Result<(), DeviceError> {
         self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
+    fn place_held(&mut self, message: MessageToken, buffer: &Buffer) -> bool {
+        self.failure.is_none() && self.place_if_here(message, *buffer)
     }
 
     fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError> {

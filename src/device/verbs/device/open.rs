@@ -15,8 +15,8 @@ use super::super::tag_matching::TagMatchingSrq;
 use super::config::{Sizes, TagMatching, VerbsConfig};
 use super::held::HeldMessages;
 use super::peers::Peers;
-use super::receive::{Buffers, Matching, Plain, ReceiveSide};
 use super::regions::{HostMemory, Regions};
+use super::side::{Buffers, Matching, Plain, ReceiveSide};
 use super::{Scratch, VerbsDevice};
 use crate::seam::Capabilities;
 

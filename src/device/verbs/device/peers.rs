@@ -14,8 +14,8 @@ use super::super::address::{ConnectInfo, MASK_24, Side};
 use super::super::error::VerbsError;
 use super::super::queue_pair::{QueuePair, Route, SendQueue};
 use super::VerbsDevice;
-use super::receive::ReceiveSide;
 use super::sending::{Deferred, SendFailure};
+use super::side::ReceiveSide;
 use crate::ids::PeerId;
 use crate::seam::Capabilities;
 

@@ -3,210 +3,21 @@
 //! Flags decide, not opcodes (TM-CONTRACT 15.6): that is done below, in the TM-SRQ; here is what it means to an engine.
 //! Not here: answers, commands, and what fails.
 
-use super::super::completion::{Completion, CompletionQueue};
+use super::super::completion::Completion;
 use super::super::error::Errno;
 use super::super::ledger::Kind;
-use super::super::receives::SharedReceives;
-use super::super::tag_matching::{TagCompletion, TagCompletionKind, TagMatchingSrq};
-use super::super::{receives, sys};
+use super::super::sys;
+use super::super::tag_matching::{TagCompletion, TagCompletionKind};
 use super::VerbsDevice;
 use super::held::{Body, Held};
 use super::sending::{ReadFor, ReadJob, SendFailure};
-use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
+use super::side::{Entry, ReceiveSide, Stage, Untagged};
+use crate::ids::{MessageToken, PeerId, Tag};
 use crate::seam::{
     Arrival, Buffer, Data, DataTarget, DeviceError, Event, Header, Match, MatchStage, Operation,
     OperationDone, Remote,
 };
 use crate::wire::{self, Message};
-
-/// What receives.
-#[derive(Debug)]
-pub(super) enum ReceiveSide {
-    /// With a matching list.
-    Matching(Box<Matching>),
-    /// Without.
-    Plain(Plain),
-    /// Nothing any more.
-    Gone,
-}
-
-/// A TM-SRQ and what the engine knows of its entries.
-#[derive(Debug)]
-pub(super) struct Matching {
-    pub(super) srq: TagMatchingSrq,
-    /// By the number of the ledger.
-    pub(super) entries: Vec<Entry>,
-    /// By the engine's index: its generation, and the number of the ledger.
-    pub(super) handles: Vec<Option<(u32, u32)>>,
-}
-
-/// A shared receive queue without a list.
-#[derive(Debug)]
-pub(super) struct Plain {
-    pub(super) srq: SharedReceives,
-    pub(super) queue: CompletionQueue,
-}
-
-/// What is known of an entry of the list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub(super) handle: TagHandle,
-    pub(super) buffer: Buffer,
-    pub(super) stage: Stage,
-    /// The driver is done with it, and the engine was not told: its buffer is still in use.
-    pub(super) is_released: bool,
-}
-
-/// What the engine was told of an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    /// Not in the list.
-    Free,
-    /// In the list.
-    Posted,
-    /// It is matched, and its data is under way from this peer.
-    DataFollows(PeerId),
-    /// A rendezvous that the device hands back in two steps: it was told as data that follows, and is read here.
-    HandedBack(PeerId, u32, Tag),
-    /// The rest was cancelled, or makes no sense: to be told when the peer's queue pairs are gone.
-    Broken(PeerId),
-    /// Everything but its release was told.
-    Done,
-}
-
-impl Matching {
-    pub(super) fn new(srq: TagMatchingSrq, tags: u32) -> Self {
-        Self { srq, entries: vec![Entry::FREE; tags as usize], handles: Vec::new() }
-    }
-
-    /// The ledger's number of an entry.
-    pub(super) fn entry_of(&self, handle: TagHandle) -> Option<u32> {
-        let (generation, entry) = (*self.handles.get(handle.index as usize)?)?;
-        (generation == handle.generation).then_some(entry)
-    }
-
-    pub(super) fn name(&mut self, handle: TagHandle, entry: u32, buffer: Buffer) {
-        let index = handle.index as usize;
-        if self.handles.len() <= index {
-            self.handles.resize(index + 1, None);
-        }
-        if let Some(place) = self.handles.get_mut(index) {
-            *place = Some((handle.generation, entry));
-        }
-        if let Some(place) = self.entries.get_mut(entry as usize) {
-            *place = Entry { handle, buffer, stage: Stage::Posted, is_released: false };
-        }
-    }
-
-    /// Forget an entry of which everything was told.
-    pub(super) fn forget(&mut self, entry: u32) -> Option<TagHandle> {
-        let place = self.entries.get_mut(entry as usize)?;
-        let handle = std::mem::replace(place, Entry::FREE).handle;
-        if let Some(named) = self.handles.get_mut(handle.index as usize) {
-            *named = None;
-        }
-        Some(handle)
-    }
-}
-
-impl Entry {
-    const FREE: Self = Self {
-        handle: TagHandle { index: u32::MAX, generation: u32::MAX },
-        buffer: Buffer { address: 0, length: 0, key: 0, segments: 0 },
-        stage: Stage::Free,
-        is_released: false,
-    };
-}
-
-impl ReceiveSide {
-    pub(super) fn slab_count(&self) -> u32 {
-        self.slab().map_or(0, receives::Slab::count)
-    }
-
-    /// The first bytes of a buffer of the slab.
-    ///
-    /// # Safety
-    /// The buffer is not posted.
-    pub(super) unsafe fn bytes(&self, buffer: u32, length: u32) -> &[u8] {
-        // SAFETY: the caller's promise.
-        self.slab().map_or(&[], |slab| unsafe { slab.bytes(buffer, length) })
-    }
-
-    pub(super) fn uses_key(&self, key: u32) -> bool {
-        match self {
-            Self::Matching(matching) => {
-                matching.entries.iter().any(|entry| entry.stage != Stage::Free && entry.buffer.key == key)
-            }
-            Self::Plain(_) | Self::Gone => false,
-        }
-    }
-
-    fn slab(&self) -> Option<&receives::Slab> {
-        match self {
-            Self::Matching(matching) => Some(matching.srq.slab()),
-            Self::Plain(plain) => Some(plain.srq.slab()),
-            Self::Gone => None,
-        }
-    }
-}
-
-/// The buffers of the slab: posted, free, or kept with a message in them.
-#[derive(Debug)]
-pub(super) struct Buffers {
-    free: Vec<u32>,
-    pub(super) posted: u32,
-    kept: u32,
-    kept_max: u32,
-}
-
-impl Buffers {
-    pub(super) fn new(count: u32, kept_max: u32) -> Self {
-        let free = (0..count).rev().collect();
-        Self { free, posted: 0, kept: 0, kept_max: kept_max.min(count.saturating_sub(1)) }
-    }
-
-    /// Take buffers to be posted; as many as there are free, up to `wanted`.
-    pub(super) fn take(&mut self, wanted: usize, into: &mut Vec<u32>) {
-        into.clear();
-        while into.len() < wanted
-            && let Some(buffer) = self.free.pop()
-        {
-            into.push(buffer);
-        }
-    }
-
-    pub(super) fn free(&self) -> usize {
-        self.free.len()
-    }
-
-    /// A buffer came back from the queue with a message in it.
-    fn completed(&mut self) {
-        self.posted = self.posted.saturating_sub(1);
-        self.kept += 1;
-    }
-
-    /// Whether a message may stay in its buffer.
-    pub(super) const fn may_keep(&self) -> bool {
-        self.kept <= self.kept_max
-    }
-
-    /// The message in it is no longer needed.
-    pub(super) fn give_back(&mut self, buffer: u32) {
-        self.kept = self.kept.saturating_sub(1);
-        self.free.push(buffer);
-    }
-}
-
-/// A message without a tag that waits for the owner.
-#[derive(Debug)]
-pub(super) struct Untagged {
-    pub(super) source: PeerId,
-    pub(super) token: MessageToken,
-    pub(super) buffer: u32,
-    pub(super) length: u32,
-    /// Its bytes, where its buffer was needed.
-    pub(super) copied: Option<Box<[u8]>>,
-}
 
 impl VerbsDevice {
     /// Take completions of the receive side, so many that `room` events will do, and say how many.
@@ -248,6 +59,7 @@ impl VerbsDevice {
             TagCompletionKind::Match(entry) => self.tell_match(entry, told),
             TagCompletionKind::Unexpected => self.receive(completion, true, true),
             TagCompletionKind::NoTag => self.receive(completion, false, false),
+            TagCompletionKind::Failed if self.is_cut_off(completion) => self.receive_cut_off(completion),
             TagCompletionKind::Failed if is_requester(completion.status) => {
                 // Of a READ that the device does by itself: its queue pair is dead, the list is not.
                 self.fail_path_by_number(completion.qp_num, SendFailure::of(completion));
@@ -423,9 +235,33 @@ impl VerbsDevice {
         self.pending.push_back(Event::Arrived(Arrival { message, source, header, in_hand, counted }));
     }
 
-    fn receive_untagged(&mut self, source: PeerId, buffer: u32, length: u32, counted: bool) {
+    /// Whether an error is of a message that its queue pair's failure cut off.
+    fn is_cut_off(&mut self, completion: &Completion) -> bool {
+        completion.status == sys::IBV_WC_WR_FLUSH_ERR
+            && completion.wr_id < u64::from(self.side.slab_count())
+            && self.peers.by_number(completion.qp_num).is_some()
+    }
+
+    /// The device had begun to put a message that it counted as unexpected into a buffer; the rest will not come
+    /// (TM-CONTRACT 13). Were it not told, the device's count would be ahead of the engine's for ever.
+    fn receive_cut_off(&mut self, completion: &Completion) {
+        self.buffers.completed();
+        self.buffers.give_back(u32::try_from(completion.wr_id).unwrap_or(u32::MAX));
+        if let Some(source) = self.source(completion.qp_num) {
+            let message = self.next_untagged();
+            self.pending.push_back(Event::Untagged { source, message, length: 0, counted: true });
+        }
+        self.fail_path_by_number(completion.qp_num, SendFailure::of(completion));
+    }
+
+    fn next_untagged(&mut self) -> MessageToken {
         let token = MessageToken(UNTAGGED | self.untagged_count);
         self.untagged_count = self.untagged_count.wrapping_add(1) & !UNTAGGED;
+        token
+    }
+
+    fn receive_untagged(&mut self, source: PeerId, buffer: u32, length: u32, counted: bool) {
+        let token = self.next_untagged();
         let event = Event::Untagged { source, message: token, length: length.into(), counted };
         self.pending.push_back(event);
         if !self.config.keep_untagged {
@@ -563,24 +399,6 @@ const UNTAGGED: u64 = 1 << 63;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn buffers_are_posted_kept_and_free_and_never_two_of_it() {
-        let mut buffers = Buffers::new(4, 1);
-        let mut taken = Vec::new();
-        buffers.take(3, &mut taken);
-        buffers.posted += 3;
-        assert_eq!((taken.len(), buffers.free()), (3, 1));
-        buffers.completed();
-        assert!(buffers.may_keep());
-        buffers.completed();
-        assert!(!buffers.may_keep());
-        buffers.give_back(taken[0]);
-        assert!(buffers.may_keep());
-        assert_eq!((buffers.posted, buffers.free()), (1, 2));
-        buffers.take(9, &mut taken);
-        assert_eq!(taken.len(), 2);
-    }
 
     #[test]
     fn only_messages_with_a_tag_have_a_header() {

@@ -102,6 +102,11 @@ impl Regions {
         unsafe { MemoryRegion::register(domain, buffer.address, buffer.length, RemoteAccess::NONE) }
     }
 
+    /// Whether bytes can be copied into the whole buffer.
+    pub(super) fn may_place(&self, buffer: &Buffer) -> bool {
+        buffer.length == 0 || self.pointer(buffer, buffer.length).is_ok()
+    }
+
     /// Copy bytes into a buffer, as many as it takes.
     pub(super) fn place(&self, buffer: &Buffer, bytes: &[u8]) -> Result<(), String> {
         let length = usize::try_from(buffer.length).unwrap_or(usize::MAX).min(bytes.len());

@@ -10,7 +10,7 @@ use super::super::queue_pair::{SendKind, SendPayload, SendRequest};
 use super::super::sys::types::ibv_sge;
 use super::VerbsDevice;
 use super::peers::State;
-use super::receive::Stage;
+use super::side::Stage;
 use crate::ids::{PeerId, Tag, TransferId};
 use crate::seam::{Buffer, Data, DataError, DataTarget, DeviceError, Event, Remote};
 use crate::wire::{self, AppContext, Rendezvous, Rvh};

@@ -1,0 +1,226 @@
+//! What receives: a TM-SRQ or a plain shared queue, the buffers behind it, and what the engine knows of entries.
+//!
+//! Not here: what completions mean.
+
+use super::super::completion::CompletionQueue;
+use super::super::receives::{self, SharedReceives};
+use super::super::tag_matching::TagMatchingSrq;
+use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
+use crate::seam::Buffer;
+
+/// What receives.
+#[derive(Debug)]
+pub(super) enum ReceiveSide {
+    /// With a matching list.
+    Matching(Box<Matching>),
+    /// Without.
+    Plain(Plain),
+    /// Nothing any more.
+    Gone,
+}
+
+/// A TM-SRQ and what the engine knows of its entries.
+#[derive(Debug)]
+pub(super) struct Matching {
+    pub(super) srq: TagMatchingSrq,
+    /// By the number of the ledger.
+    pub(super) entries: Vec<Entry>,
+    /// By the engine's index: its generation, and the number of the ledger.
+    pub(super) handles: Vec<Option<(u32, u32)>>,
+}
+
+/// A shared receive queue without a list.
+#[derive(Debug)]
+pub(super) struct Plain {
+    pub(super) srq: SharedReceives,
+    pub(super) queue: CompletionQueue,
+}
+
+/// What is known of an entry of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) handle: TagHandle,
+    pub(super) buffer: Buffer,
+    pub(super) stage: Stage,
+    /// The driver is done with it, and the engine was not told: its buffer is still in use.
+    pub(super) is_released: bool,
+}
+
+/// What the engine was told of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Not in the list.
+    Free,
+    /// In the list.
+    Posted,
+    /// It is matched, and its data is under way from this peer.
+    DataFollows(PeerId),
+    /// A rendezvous that the device hands back in two steps: it was told as data that follows, and is read here.
+    HandedBack(PeerId, u32, Tag),
+    /// The rest was cancelled, or makes no sense: to be told when the peer's queue pairs are gone.
+    Broken(PeerId),
+    /// Everything but its release was told.
+    Done,
+}
+
+impl Matching {
+    pub(super) fn new(srq: TagMatchingSrq, tags: u32) -> Self {
+        Self { srq, entries: vec![Entry::FREE; tags as usize], handles: Vec::new() }
+    }
+
+    /// The ledger's number of an entry.
+    pub(super) fn entry_of(&self, handle: TagHandle) -> Option<u32> {
+        let (generation, entry) = (*self.handles.get(handle.index as usize)?)?;
+        (generation == handle.generation).then_some(entry)
+    }
+
+    pub(super) fn name(&mut self, handle: TagHandle, entry: u32, buffer: Buffer) {
+        let index = handle.index as usize;
+        if self.handles.len() <= index {
+            self.handles.resize(index + 1, None);
+        }
+        if let Some(place) = self.handles.get_mut(index) {
+            *place = Some((handle.generation, entry));
+        }
+        if let Some(place) = self.entries.get_mut(entry as usize) {
+            *place = Entry { handle, buffer, stage: Stage::Posted, is_released: false };
+        }
+    }
+
+    /// Forget an entry of which everything was told.
+    pub(super) fn forget(&mut self, entry: u32) -> Option<TagHandle> {
+        let place = self.entries.get_mut(entry as usize)?;
+        let handle = std::mem::replace(place, Entry::FREE).handle;
+        if let Some(named) = self.handles.get_mut(handle.index as usize) {
+            *named = None;
+        }
+        Some(handle)
+    }
+}
+
+impl Entry {
+    pub(super) const FREE: Self = Self {
+        handle: TagHandle { index: u32::MAX, generation: u32::MAX },
+        buffer: Buffer { address: 0, length: 0, key: 0, segments: 0 },
+        stage: Stage::Free,
+        is_released: false,
+    };
+}
+
+impl ReceiveSide {
+    pub(super) fn slab_count(&self) -> u32 {
+        self.slab().map_or(0, receives::Slab::count)
+    }
+
+    /// The first bytes of a buffer of the slab.
+    ///
+    /// # Safety
+    /// The buffer is not posted.
+    pub(super) unsafe fn bytes(&self, buffer: u32, length: u32) -> &[u8] {
+        // SAFETY: the caller's promise.
+        self.slab().map_or(&[], |slab| unsafe { slab.bytes(buffer, length) })
+    }
+
+    pub(super) fn uses_key(&self, key: u32) -> bool {
+        match self {
+            Self::Matching(matching) => {
+                matching.entries.iter().any(|entry| entry.stage != Stage::Free && entry.buffer.key == key)
+            }
+            Self::Plain(_) | Self::Gone => false,
+        }
+    }
+
+    fn slab(&self) -> Option<&receives::Slab> {
+        match self {
+            Self::Matching(matching) => Some(matching.srq.slab()),
+            Self::Plain(plain) => Some(plain.srq.slab()),
+            Self::Gone => None,
+        }
+    }
+}
+
+/// The buffers of the slab: posted, free, or kept with a message in them.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    free: Vec<u32>,
+    pub(super) posted: u32,
+    kept: u32,
+    kept_max: u32,
+}
+
+impl Buffers {
+    pub(super) fn new(count: u32, kept_max: u32) -> Self {
+        let free = (0..count).rev().collect();
+        Self { free, posted: 0, kept: 0, kept_max: kept_max.min(count.saturating_sub(1)) }
+    }
+
+    /// Take buffers to be posted; as many as there are free, up to `wanted`.
+    pub(super) fn take(&mut self, wanted: usize, into: &mut Vec<u32>) {
+        into.clear();
+        while into.len() < wanted
+            && let Some(buffer) = self.free.pop()
+        {
+            into.push(buffer);
+        }
+    }
+
+    pub(super) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// A buffer came back from the queue with a message in it.
+    pub(super) fn completed(&mut self) {
+        self.posted = self.posted.saturating_sub(1);
+        self.kept += 1;
+    }
+
+    /// Buffers with a message in them.
+    pub(super) const fn kept(&self) -> u32 {
+        self.kept
+    }
+
+    /// Whether a message may stay in its buffer.
+    pub(super) const fn may_keep(&self) -> bool {
+        self.kept <= self.kept_max
+    }
+
+    /// The message in it is no longer needed.
+    pub(super) fn give_back(&mut self, buffer: u32) {
+        self.kept = self.kept.saturating_sub(1);
+        self.free.push(buffer);
+    }
+}
+
+/// A message without a tag that waits for the owner.
+#[derive(Debug)]
+pub(super) struct Untagged {
+    pub(super) source: PeerId,
+    pub(super) token: MessageToken,
+    pub(super) buffer: u32,
+    pub(super) length: u32,
+    /// Its bytes, where its buffer was needed.
+    pub(super) copied: Option<Box<[u8]>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_posted_kept_and_free_and_never_two_of_it() {
+        let mut buffers = Buffers::new(4, 1);
+        let mut taken = Vec::new();
+        buffers.take(3, &mut taken);
+        buffers.posted += 3;
+        assert_eq!((taken.len(), buffers.free()), (3, 1));
+        buffers.completed();
+        assert!(buffers.may_keep());
+        buffers.completed();
+        assert!(!buffers.may_keep());
+        buffers.give_back(taken[0]);
+        assert!(buffers.may_keep());
+        assert_eq!((buffers.posted, buffers.free()), (1, 2));
+        buffers.take(9, &mut taken);
+        assert_eq!(taken.len(), 2);
+    }
+}
