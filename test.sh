@@ -21,6 +21,33 @@ hint='rustup component add rustfmt' need cargo fmt
 hint='rustup component add clippy' need cargo clippy
 hint='apt-get install gcc libc6-dev' need cc
 
+# Valgrind counts instructions, which is a gate; the others are the verbs library with its driver, its headers, and
+# programs of others that run on the simulated HCA. Missing is a failure and not a skip.
+packages() {
+    local missing=() prefix=()
+    present() {
+        eval "$1" >/dev/null 2>&1 || missing+=("${@:2}")
+    }
+    present 'command -v valgrind' valgrind libc6-dbg
+    present 'command -v ibv_devinfo' ibverbs-utils
+    present 'ls /usr/lib/*/libibverbs/libmlx5-rdmav*.so /usr/lib64/libibverbs/libmlx5-rdmav*.so | grep -q mlx5' \
+        ibverbs-providers
+    present 'test -e /usr/include/infiniband/verbs.h' libibverbs-dev
+    present 'command -v ib_send_lat' perftest
+    present 'command -v ucx_perftest' ucx-utils
+    [ "${#missing[@]}" -eq 0 ] && return
+    step "installing ${missing[*]}"
+    [ "$(id -u)" -eq 0 ] || prefix=(sudo -n)
+    if ! "${prefix[@]}" apt-get -q update ||
+        ! "${prefix[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get -qy install --no-install-recommends "${missing[@]}"; then
+        printf 'test.sh: the tests need %s, and apt-get could not install them (see above).\n' "${missing[*]}" >&2
+        printf 'test.sh: install these packages by hand and run this again.\n' >&2
+        exit 1
+    fi
+}
+packages
+
 step 'formatting'
 cargo fmt --all --check
 
