@@ -500,13 +500,18 @@ impl EventSink for Ear<'_> {
                 matched.app_ctx = number(matched.app_ctx);
                 Event::Matched(matched)
             }
-            other => other.clone(),
+            Event::Data(_)
+            | Event::Operation(_)
+            | Event::Untagged { .. }
+            | Event::Released(_)
+            | Event::PathLost { .. }
+            | Event::DeviceFailed(_) => event.clone(),
         };
         match self.sink.handle_event(device, &event) {
             Answer::Accept { buffer, transfer } => {
                 Answer::Accept { buffer: Buffer { key: self.key, ..buffer }, transfer }
             }
-            other => other,
+            answer @ (Answer::Hold | Answer::Discard) => answer,
         }
     }
 }

@@ -16,7 +16,7 @@ impl UserMemory {
     /// For so many receives.
     #[must_use]
     pub fn new(receives: u32) -> Self {
-        let stretches = receives as usize + BOUNCES as usize * DEVICES_MAX;
+        let stretches = receives as usize + usize::from(BOUNCES) * DEVICES_MAX;
         let bytes = (0..stretches << SHIFT).map(|_| AtomicU8::new(CANARY)).collect::<Vec<_>>();
         Self { bytes: bytes.leak(), receives }
     }
@@ -27,7 +27,7 @@ impl UserMemory {
         let base = self.address();
         let bounces = base + (u64::from(self.receives) << SHIFT);
         // Each card puts its own key in its place.
-        Places { base, shift: SHIFT, key: 1, bounces, bounces_of_device: BOUNCES }
+        Places { base, shift: SHIFT, key: 1, bounces, bounces_of_device: BOUNCES.into() }
     }
 
     /// The first byte.
@@ -84,5 +84,5 @@ pub(super) fn byte_of(number: u32, place: u64) -> u8 {
 const CANARY: u8 = 0xee;
 /// Stretches of 1024 bytes.
 const SHIFT: u32 = 10;
-const BOUNCES: u64 = 16;
+const BOUNCES: u8 = 16;
 const DEVICES_MAX: usize = 4;

@@ -200,10 +200,10 @@ impl Verbs {
             }
             self.receiver.places.give_back(receive);
         }
-        if let Some(sent) = self.receiver.device.poll_sent() {
-            return Err(Fault::new(format!("the receiver sent something: {sent:?}")));
+        match self.receiver.device.poll_sent() {
+            Some(sent) => Err(Fault::new(format!("the receiver sent something: {sent:?}"))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Let the receiver's device tell some events. Whether it had any.

@@ -33,9 +33,10 @@ use slab::Slab as Table;
 use super::completion::{Completion, CompletionQueue};
 use super::context::{Context, Limits, Port};
 use super::error::{TagMatchingRefusal, VerbsError};
+use super::ledger::LedgerError;
 use super::memory::{MemoryRegion, ProtectionDomain, RemoteAccess};
 use super::receives::Slab;
-use super::tag_matching::{ListRequest, TagMatchingSrq};
+use super::tag_matching::{ListRequest, TagCompletion, TagMatchingSrq};
 use crate::device::Device;
 use crate::ids::MessageToken;
 use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink};
@@ -90,6 +91,7 @@ pub struct VerbsDevice {
 #[derive(Debug, Default)]
 struct Scratch {
     completions: Vec<Completion>,
+    taken: Vec<Result<TagCompletion, LedgerError>>,
     requests: Vec<ListRequest>,
     names: Vec<Option<crate::ids::TagHandle>>,
     entries: Vec<u32>,

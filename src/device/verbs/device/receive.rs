@@ -29,20 +29,17 @@ impl VerbsDevice {
     /// told would leave the engine with an entry that the driver has given to another.
     fn poll_matching(&mut self, room: usize) -> usize {
         let max = (room / 2).clamp(1, BATCH);
-        let mut taken = [None; BATCH];
-        let mut places = taken.iter_mut();
+        let mut taken = std::mem::take(&mut self.scratch.taken);
         let Some(matching) = self.matching() else { return 0 };
-        let result = matching.srq.poll(max, |completion| {
-            if let Some(place) = places.next() {
-                *place = Some(completion);
-            }
-        });
-        for completion in taken.into_iter().flatten() {
+        let result = matching.srq.poll(max, |completion| taken.push(completion));
+        for completion in &taken {
             match completion {
-                Ok(completion) => self.handle_tag_completion(&completion),
+                Ok(completion) => self.handle_tag_completion(completion),
                 Err(error) => self.fail(DeviceError::Contract(error.to_string())),
             }
         }
+        taken.clear();
+        self.scratch.taken = taken;
         match result {
             Ok(count) => count,
             Err(error) => {
