@@ -116,7 +116,8 @@ impl Bench {
         let world = World::over(scope, cards, self.memory.places(), watch);
         let mut world = world.map_err(failed)?;
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5eed);
-        let weights = if seed.is_multiple_of(2) { Weights::new(&mut random) } else { Weights::posting(&mut random) };
+        let weights =
+            if seed.is_multiple_of(2) { Weights::new(&mut random) } else { Weights::posting(&mut random) };
         let ran = match schedules::go_by(weights, &mut world, &mut random) {
             Ok(actions) => Ran { actions, statistics: *world.engine().statistics() },
             Err(wrong) => return Err(Failed { wrong, story: world.log().to_vec() }),
