@@ -247,3 +247,20 @@ fn message_that_fills_its_buffer_fits() {
         [(CONSUMED_MSG, entry, 8), (CONSUMED_MSG, empty, 0), (UNEXPECTED, 0, UNEXPECTED_LENGTH)]
     );
 }
+
+#[test]
+fn expected_does_not_overtake_its_own_match_that_is_held_back() {
+    let mut tags = Tags::new();
+    let (receiver, mut other) = tags.another(0);
+    let (entry, _) = tags.add_new(2, 700);
+    tags.run();
+    tags.poll();
+    tags.send(&eager(1, &pattern(700)));
+    assert!(tags.send_step() && tags.deliver());
+    let address = tags.host.data(&eager(2, &pattern(700)));
+    tags.host.post(&mut other, &Wqe::send(tags.host.key, address, 716).unsignalled());
+    while tags.host.hca.step(Step::Send(other.qpn)) {}
+    while tags.host.hca.step(Step::Deliver { from: other.qpn, to: receiver.qpn }) {}
+    assert!(tags.poll().is_empty());
+    assert_eq!(tags.outcome(), [(UNEXPECTED, 0, 716), (CONSUMED, entry, 0), (EXPECTED, entry, 700)]);
+}
