@@ -3,7 +3,7 @@
 //!
 //! Nothing here is read back by the model.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,8 @@ pub(crate) struct Sysfs {
     root: PathBuf,
     /// Who made it.
     process: u32,
+    /// Locked as long as the tree is wanted.
+    _alive: File,
 }
 
 impl Sysfs {
@@ -47,8 +49,13 @@ impl Sysfs {
     /// The directory cannot be made.
     pub(crate) fn new(parent: &Path) -> io::Result<Self> {
         let process = std::process::id();
-        let root = fresh_directory(parent, "tagmatch-hca-sys")?;
-        let tree = Self { root, process };
+        remove_stale(parent);
+        let root = fresh_directory(parent, PREFIX)?;
+        // Locked before it has its name: whoever finds it free knows that the process was killed.
+        let alive = File::create(root.join("new"))?;
+        alive.lock()?;
+        fs::rename(root.join("new"), root.join(ALIVE))?;
+        let tree = Self { root, process, _alive: alive };
         tree.file("class/infiniband_verbs/abi_version", "6")?;
         fs::create_dir_all(tree.root.join("class/infiniband"))?;
         fs::create_dir_all(tree.root.join("bus/pci/devices"))?;
@@ -192,6 +199,21 @@ impl Sysfs {
         if value.is_empty() { fs::write(path, "") } else { fs::write(path, format!("{value}\n")) }
     }
 }
+
+/// Remove what killed processes have left: trees whose lock is free.
+fn remove_stale(parent: &Path) {
+    let entries = fs::read_dir(parent).into_iter().flatten().filter_map(Result::ok);
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+        let alive = File::open(entry.path().join(ALIVE));
+        if alive.is_ok_and(|alive| alive.try_lock().is_ok()) {
+            // Another process may be at it as well.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+const PREFIX: &str = "tagmatch-hca-sys";
+const ALIVE: &str = "alive";
 
 /// A new directory of this user's alone.
 ///

@@ -156,8 +156,10 @@ impl RunDirectory {
             let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    let alive = File::create(path.join(ALIVE))?;
+                    // Locked before it has its name: whoever finds it free knows that the run is over.
+                    let alive = File::create(path.join("new"))?;
                     alive.lock()?;
+                    fs::rename(path.join("new"), path.join(ALIVE))?;
                     return Ok(Self { path, _alive: alive });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
