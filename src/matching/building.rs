@@ -1,169 +1,163 @@
-//! A class of messages that is built little by little, after the first search with a new mask on a long list.
+//! Building a class's index of the messages that wait already: at the first search with a new mask, and again when the
+//! keys of many change at once.
 //!
-//! That first search looks at each message once, finds its answer, and leaves a *mark* for each: 15 bits of the hash of
-//! its key in the new class. Every later operation puts the next few of the marked messages into the class's table, and
-//! a search in that class looks into the table and through the marks that are left. Each message is in just one of the
-//! two. Messages that arrive meanwhile go into the table.
+//! A long list is read once, in the order in which it lies in memory, and its class is filled by partitions that fit
+//! into a cache (table/filling.rs). That order is mostly that of age; where slots were used again it is not, and
+//! messages of one key that came out of order are put in order at the end.
 //!
 //! Not here: which classes there are.
 
-use super::class::{Groups, Wanted, fragment};
+use super::chunks::Chunks;
+use super::class::{Groups, Key, fragment};
 use super::fifo::{self, Link, Links};
-use super::message::{ClassLinks, INDEXED};
+use super::message::{ClassLinks, INDEXED, LINKS, LINKS_WITHIN, Message};
+use super::table::{Filling, Note};
 use super::unexpected::UnexpectedList;
 
-/// See the head of this file.
-#[derive(Clone)]
-pub(super) struct Building {
-    pub(super) class: usize,
-    /// By slot; zero where nothing is left to do.
-    marks: Vec<u16>,
-    /// No slot below is marked.
-    cursor: usize,
-}
-
-impl Building {
-    /// Take a message's mark away: whether it had one, and so is not in the table.
-    pub(super) fn unmark(&mut self, slot: u32) -> bool {
-        self.marks.get_mut(slot as usize).is_some_and(|mark| std::mem::take(mark) != 0)
-    }
-
-    /// Call with each slot of that mark.
-    fn for_each_with(&self, mark: u16, mut each: impl FnMut(u32)) {
-        let left = self.marks.get(self.cursor..).unwrap_or_default();
-        let mut slot = super::hash::low(self.cursor as u64);
-        for group in left.chunks(GROUP) {
-            // Without a branch for each, so that it is done many at a time.
-            if group.iter().fold(0, |any, other| any | u16::from(*other == mark)) != 0 {
-                (slot..).zip(group).filter(|(_, other)| **other == mark).for_each(|(slot, _)| each(slot));
-            }
-            slot += super::hash::low(group.len() as u64);
-        }
-    }
-
-    /// How many are marked.
-    #[cfg(test)]
-    pub(super) fn marked(&self) -> u32 {
-        (0u32..).zip(&self.marks).filter(|(_, mark)| **mark != 0).map(|_| 1).sum()
-    }
-
-    pub(super) const fn bytes(&self) -> usize {
-        self.marks.capacity() * size_of::<u16>()
-    }
-}
-
 impl<M: Copy> UnexpectedList<M> {
-    /// Whether a new class is not built at once.
-    pub(super) const fn is_long(&self) -> bool {
-        self.store.indexed() > AT_ONCE
+    /// Index every indexed message in a class anew, in order. `links_are_new`: no message was ever in a class of that
+    /// number.
+    pub(super) fn refill(&mut self, number: usize, links_are_new: bool, groups: &Groups) {
+        let messages = self.store.indexed();
+        self.scanned += u64::from(messages);
+        if messages >= LONG {
+            return self.refill_long(number, links_are_new, groups);
+        }
+        self.classes[number].table.clear_for(messages);
+        for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
+            let envelope = self.store.at(slot).envelope();
+            self.index_in(number, slot, &envelope, groups);
+        }
     }
 
-    /// Begin to build an empty class, and answer the search that asked for it: the slot of the first message that fits.
     #[cold]
     #[inline(never)]
-    pub(super) fn begin_building(&mut self, number: usize, wanted: &Wanted, groups: &Groups) -> Option<u32> {
-        let (class, hasher, key) = (&self.classes[number], self.hasher, wanted.key());
-        let mut marks = vec![0; self.store.slots()];
-        let mut first = (u64::MAX, None);
-        self.store.for_each(|slot, message| {
-            if message.home == INDEXED
-                && let Some(mark) = marks.get_mut(slot as usize)
-            {
-                let own = class.key_of(message.tag, message.source, groups);
-                *mark = mark_of(fragment(hasher, own));
-                if own == key && message.sequence < first.0 {
-                    first = (message.sequence, Some(slot));
+    fn refill_long(&mut self, number: usize, links_are_new: bool, groups: &Groups) {
+        let mut filling = self.note_runs(number, links_are_new, groups);
+        let mut disordered = Vec::new();
+        for partition in 0..filling.partitions() {
+            self.classes[number].table.settle(&mut filling, partition);
+            for note in filling.left.drain(..) {
+                self.index_run(number, note, groups, &mut disordered);
+            }
+        }
+        for note in filling.beyond.drain(..) {
+            self.index_run(number, note, groups, &mut disordered);
+        }
+        disordered.sort_unstable();
+        disordered.dedup();
+        for head in disordered {
+            self.put_in_order(number, head, groups);
+        }
+    }
+
+    /// Link each run of messages with equal keys, and note its first. Few instructions, so that the processor has many
+    /// messages on their way from memory at once.
+    fn note_runs(&mut self, number: usize, links_are_new: bool, groups: &Groups) -> Filling {
+        let (class, hasher) = (&mut self.classes[number], self.hasher);
+        let mut filling = class.table.begin_filling(self.store.indexed());
+        let is_alone = links_are_new && number < LINKS_WITHIN;
+        let mut further = self.links.get_mut(number.wrapping_sub(LINKS_WITHIN));
+        self.store.for_each_part_mut(|first, messages| {
+            let mut run = Run { key: Key { tag: 0, source: 0 }, head: 0, sequence: u64::MAX };
+            for (slot, at) in (first..).zip(0..messages.len()) {
+                let Some(message) = messages.get(at) else { break };
+                if message.sequence == 0 || message.home != INDEXED {
+                    continue;
                 }
+                let (key, sequence) = (class.key_of(message.tag, message.source, groups), message.sequence);
+                let mut links = PartLinks { class: number, first, messages, further: further.as_deref_mut() };
+                if key == run.key && sequence > run.sequence {
+                    fifo::append(&mut links, run.head, slot);
+                    run.sequence = sequence;
+                    continue;
+                }
+                if !is_alone {
+                    *links.link(slot) = Link::alone(slot);
+                }
+                class.table.note(&mut filling, Note { fragment: fragment(hasher, key), slot });
+                run = Run { key, head: slot, sequence };
             }
         });
-        self.scanned += u64::from(self.store.indexed());
-        self.buildings.push(Building { class: number, marks, cursor: 0 });
-        first.1
+        filling
     }
 
-    /// The slot of the first indexed message that fits, in a class that is being built.
-    #[inline(never)]
-    pub(super) fn find_building(&self, at: usize, wanted: &Wanted, groups: &Groups) -> Option<u32> {
-        let building = self.buildings.get(at)?;
-        let (class, store, key) = (&self.classes[building.class], &self.store, wanted.key());
-        let (mask, kind, fragment) = (class.mask, class.kind, fragment(self.hasher, key));
-        let place = class.table.find(fragment, |slot| store.at(slot).has_key(mask, kind, key, groups));
-        let mut first = place.map(|place| (store.at(place.slot).sequence, place.slot));
-        building.for_each_with(mark_of(fragment), |slot| {
-            let message = store.at(slot);
-            let is_earlier = first.is_none_or(|(sequence, _)| message.sequence < sequence);
-            if is_earlier && message.has_key(mask, kind, key, groups) {
-                first = Some((message.sequence, slot));
-            }
+    /// Put a run into a class as the last of its key, whatever its age. The first of a key in which that was wrong is
+    /// named.
+    fn index_run(&mut self, number: usize, note: Note, groups: &Groups, disordered: &mut Vec<u32>) {
+        let (class, store) = (&mut self.classes[number], &self.store);
+        let (mask, kind) = (class.mask, class.kind);
+        // Seldom asked: both messages are far away.
+        let head = class.table.find_or_insert(note.fragment, note.slot, |other| {
+            let (own, other) = (store.at(note.slot), store.at(other));
+            (own.tag ^ other.tag) & mask == 0 && kind.are_same(own.source, other.source, groups)
         });
-        first.map(|(_, slot)| slot)
-    }
-
-    /// Put the next few of the marked messages into the table of their class, the newest of those being built.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn build_on(&mut self, groups: &Groups) {
-        let Some(mut building) = self.buildings.pop() else { return };
-        let end = (building.cursor + STEP).min(building.marks.len());
-        while building.cursor < end {
-            let slot = super::hash::low(building.cursor as u64);
-            if building.unmark(slot) && !self.insert_in_order(building.class, slot, groups) {
-                return self.refill(building.class, groups);
-            }
-            building.cursor += 1;
-        }
-        if end < building.marks.len() {
-            self.buildings.push(building);
-        }
-    }
-
-    /// Put a message among those of its key, by age: whether its place was not far from the first or the last.
-    fn insert_in_order(&mut self, number: usize, slot: u32, groups: &Groups) -> bool {
-        let class = &mut self.classes[number];
-        let message = *self.store.at(slot);
-        let key = class.key_of(message.tag, message.source, groups);
-        let fragment = fragment(self.hasher, key);
-        let (mask, kind, store) = (class.mask, class.kind, &self.store);
-        let is_key = |other| store.at(other).has_key(mask, kind, key, groups);
-        let head = class.table.find_or_insert(fragment, slot, is_key);
+        let Some(head) = head else { return };
         let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-        let Some(head) = head else {
-            *links.link(slot) = Link::alone(slot);
-            return true;
-        };
-        if message.sequence < links.store.at(head).sequence {
-            fifo::prepend(&mut links, head, slot);
-            if let Some(place) = class.table.place_of(fragment, head) {
-                class.table.replace(place, slot);
-            }
-            return true;
+        let last = links.link(head).prev();
+        let is_older = links.store.at(last).sequence > links.store.at(note.slot).sequence;
+        if is_older && disordered.last() != Some(&head) {
+            disordered.push(head);
         }
-        let mut before = links.link(head).prev();
-        for _ in 0..WALK {
-            if links.store.at(before).sequence < message.sequence {
-                fifo::insert_after(&mut links, before, slot);
-                return true;
+        fifo::join(&mut links, head, note.slot);
+    }
+
+    /// Put the messages of one key in order of age.
+    fn put_in_order(&mut self, number: usize, head: u32, groups: &Groups) {
+        let class = &mut self.classes[number];
+        let message = self.store.at(head);
+        let fragment = fragment(self.hasher, class.key_of(message.tag, message.source, groups));
+        let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+        let mut messages = Vec::new();
+        let mut slot = head;
+        loop {
+            messages.push((links.store.at(slot).sequence, slot));
+            slot = links.link(slot).next();
+            if slot == head {
+                break;
             }
-            before = links.link(before).prev();
         }
-        false
+        messages.sort_unstable();
+        let Some((&(_, first), later)) = messages.split_first() else { return };
+        *links.link(first) = Link::alone(first);
+        for (_, slot) in later {
+            fifo::append(&mut links, first, *slot);
+        }
+        if let Some(place) = class.table.place_of(fragment, head) {
+            class.table.replace(place, first);
+        }
     }
 }
 
-/// Never zero.
-const fn mark_of(fragment: u32) -> u16 {
-    let [_, _, low, high] = fragment.to_le_bytes();
-    u16::from_le_bytes([low, high]) | 1
+/// A run of messages with equal keys, in order.
+struct Run {
+    key: Key,
+    head: u32,
+    /// Of its last.
+    sequence: u64,
 }
 
-// In the tests of this crate all three are small, so that random operations fall among the steps of a build.
+/// The links of one class of a part of the list.
+struct PartLinks<'a, M> {
+    class: usize,
+    first: u32,
+    messages: &'a mut [Message<M>],
+    further: Option<&'a mut Chunks<Link, LINKS>>,
+}
 
-/// A class of at most so many messages is built at once: 20 microseconds.
-const AT_ONCE: u32 = if cfg!(test) { 32 } else { 512 };
-/// So many slots are looked at in one operation.
-const STEP: usize = if cfg!(test) { 20 } else { 512 };
-/// Marks that are compared at once.
-const GROUP: usize = 128;
-/// So far from the last of its key a message may belong. Where it is further, slots were used in another order than that
-/// of age and many messages are of one key: the class is built anew, in order.
-const WALK: usize = if cfg!(test) { 4 } else { 64 };
+impl<M: Copy> Links for PartLinks<'_, M> {
+    #[inline]
+    fn link(&mut self, slot: u32) -> &mut Link {
+        match &mut self.further {
+            None => &mut self.messages[(slot - self.first) as usize].links[self.class],
+            Some(links) => {
+                links.reach(slot as usize, Link::default());
+                links.at_mut(slot as usize)
+            }
+        }
+    }
+}
+
+/// A list of so many indexed messages is read in the order of memory. In the tests of this crate few, so that random
+/// operations come there.
+const LONG: u32 = if cfg!(test) { 96 } else { 4096 };

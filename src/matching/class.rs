@@ -19,6 +19,18 @@ pub enum SourceKind {
     Group,
 }
 
+impl SourceKind {
+    /// Whether two sources are the same to a receive of this kind.
+    #[inline]
+    pub(super) fn are_same(self, one: u32, other: u32, groups: &Groups) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Peer => one == other,
+            Self::Group => groups.key(one) == groups.key(other),
+        }
+    }
+}
+
 impl From<Source> for SourceKind {
     #[inline]
     fn from(source: Source) -> Self {

@@ -64,22 +64,13 @@ pub(super) fn append(links: &mut impl Links, head: u32, slot: u32) {
     *links.link(slot) = Link { prev: tail, next: head };
 }
 
-/// Put an entry before the first of a ring.
-pub(super) fn prepend(links: &mut impl Links, head: u32, slot: u32) {
-    let first = links.link(head);
-    let tail = first.prev & !HEAD;
-    first.prev = slot;
-    links.link(tail).next = slot;
-    *links.link(slot) = Link { prev: tail | HEAD, next: head };
-}
-
-/// Put an entry behind another one of a ring.
-pub(super) fn insert_after(links: &mut impl Links, before: u32, slot: u32) {
-    let next = links.link(before).next;
-    links.link(before).next = slot;
-    *links.link(slot) = Link { prev: before, next };
-    let after = links.link(next);
-    after.prev = slot | (after.prev & HEAD);
+/// Append the ring whose first entry is `other` to that whose first is `head`.
+pub(super) fn join(links: &mut impl Links, head: u32, other: u32) {
+    let (tail, other_tail) = (links.link(head).prev(), links.link(other).prev());
+    links.link(tail).next = other;
+    links.link(other).prev = tail;
+    links.link(other_tail).next = head;
+    links.link(head).prev = other_tail | HEAD;
 }
 
 /// Take an entry, whose link was `link`, out of its ring. Its own link is not looked at any more. Budget: 3

@@ -361,11 +361,6 @@ impl<T: Entry> Store<T> {
         }
     }
 
-    /// One more than the highest slot that was ever used.
-    pub(super) const fn slots(&self) -> usize {
-        self.unused_slot as usize
-    }
-
     /// Call with each occupied slot, dense or indexed, in slot order.
     #[inline(always)]
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, &T)) {
@@ -386,6 +381,24 @@ impl<T: Entry> Store<T> {
             for (slot, entry) in (first..).zip(chunk).take(used) {
                 each_occupied(slot, entry);
             }
+            first += CHUNK_SLOTS;
+        }
+    }
+
+    /// Call with each part of memory that may hold entries, in slot order: its first slot, and all of it.
+    #[inline(always)]
+    pub(super) fn for_each_part_mut(&mut self, mut each: impl FnMut(u32, &mut [T])) {
+        for number in 0..REGIONS {
+            let is_current = number == self.base / PLACES;
+            let region = if is_current { &mut self.current } else { &mut self.regions[number as usize] };
+            if let Some(region) = region {
+                each(number * PLACES, &mut region.0);
+            }
+        }
+        let mut first = CHUNK_SLOTS;
+        while first < self.unused_slot {
+            let used = (self.unused_slot - first).min(CHUNK_SLOTS) as usize;
+            each(first, &mut self.chunks.chunk_mut(first as usize / CHUNK - 1)[..used]);
             first += CHUNK_SLOTS;
         }
     }

@@ -7,6 +7,10 @@
 //!
 //! Not here: keys. The caller compares them; entries of equal keys form a FIFO of which only the first is here.
 
+mod filling;
+
+pub(super) use self::filling::{Filling, Note};
+
 use super::chunks::Chunks;
 
 /// See the head of this file.
@@ -95,18 +99,6 @@ impl Table {
         (self.used, self.half, self.keys, self.limit) = (LINES_MIN, LINES_MIN, 0, LINES_MIN * KEYS_PER_LINE);
         self.wide = 2 * LINES_MIN - 1;
         (self.overflow_used, self.overflow_free) = (0, 0);
-    }
-
-    /// Forget every key, and be large enough for so many at once, so that filling splits nothing.
-    pub(super) fn clear_for(&mut self, keys: u32) {
-        self.clear();
-        let lines = (keys / KEYS_PER_LINE).max(1).next_power_of_two().clamp(LINES_MIN, LINES_MAX);
-        for number in (LINES_MIN as usize)..(lines as usize) {
-            self.lines.reach(number, Line::EMPTY);
-            *self.lines.at_mut(number) = Line::EMPTY;
-        }
-        (self.used, self.half, self.limit) = (lines, lines, lines * KEYS_PER_LINE);
-        self.wide = 2 * lines - 1;
     }
 
     pub(super) const fn bytes(&self) -> usize {

@@ -4,7 +4,6 @@
 //! Not here: posted receives.
 
 use super::Statistics;
-use super::building::Building;
 use super::chunks::Chunks;
 use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::fifo::{Link, Links};
@@ -28,8 +27,6 @@ pub(super) struct UnexpectedList<M> {
     recent: usize,
     /// Links of the classes beyond those whose links are in the message.
     pub(super) links: Vec<Chunks<Link, LINKS>>,
-    /// The classes that do not hold every indexed message yet.
-    pub(super) buildings: Vec<Building>,
     /// Searches of indexed messages.
     searches: u64,
     builds: u64,
@@ -45,7 +42,6 @@ impl<M: Copy> UnexpectedList<M> {
             live: 0,
             recent: 0,
             links: Vec::new(),
-            buildings: Vec::new(),
             searches: 0,
             builds: 0,
             scanned: 0,
@@ -78,12 +74,10 @@ impl<M: Copy> UnexpectedList<M> {
         {
             return id;
         }
-        if !self.buildings.is_empty() {
-            self.build_on(groups);
-        }
         let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
         (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
         (message.sequence, message.value) = (sequence, value);
+        message.links = [Link::alone(slot); LINKS_WITHIN];
         let mut live = self.live;
         let mut slow = 0;
         while live != 0 {
@@ -91,11 +85,8 @@ impl<M: Copy> UnexpectedList<M> {
             live &= live - 1;
             let Some(class) = self.classes.get_mut(number) else { break };
             let key = class.key_of(envelope.tag.0, envelope.source.0, groups);
-            match message.links.get_mut(number) {
-                Some(link) if class.table.insert_quick(fragment(self.hasher, key), slot) => {
-                    *link = Link::alone(slot);
-                }
-                _ => slow |= 1 << number,
+            if number >= LINKS_WITHIN || !class.table.insert_quick(fragment(self.hasher, key), slot) {
+                slow |= 1 << number;
             }
         }
         if slow != 0 {
@@ -121,6 +112,7 @@ impl<M: Copy> UnexpectedList<M> {
         for slot in self.store.spill() {
             let message = self.store.at_mut(slot);
             message.home = INDEXED;
+            message.links = [Link::alone(slot); LINKS_WITHIN];
             self.index(slot, self.live, groups);
         }
     }
@@ -137,7 +129,7 @@ impl<M: Copy> UnexpectedList<M> {
     }
 
     #[inline]
-    fn index_in(&mut self, number: usize, slot: u32, message: &Envelope, groups: &Groups) {
+    pub(super) fn index_in(&mut self, number: usize, slot: u32, message: &Envelope, groups: &Groups) {
         let class = &mut self.classes[number];
         let key = class.key_of(message.tag.0, message.source.0, groups);
         let fragment = fragment(self.hasher, key);
@@ -163,11 +155,6 @@ impl<M: Copy> UnexpectedList<M> {
     /// Take a message, which has left its slot, out of these classes. Budget: 60 instructions each.
     #[inline(never)]
     fn unindex_from(&mut self, slot: u32, mut classes: u32, message: &Message<M>, groups: &Groups) {
-        for building in &mut self.buildings {
-            if building.unmark(slot) {
-                classes &= !(1 << building.class);
-            }
-        }
         while classes != 0 {
             let number = classes.trailing_zeros() as usize;
             classes &= classes - 1;
@@ -261,7 +248,7 @@ impl<M: Copy> UnexpectedList<M> {
         groups: &Groups,
     ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
         let (mask, kind) = (wanted.mask, wanted.kind());
-        if (self.searches + 1).is_multiple_of(SWEEP) || !self.buildings.is_empty() {
+        if (self.searches + 1).is_multiple_of(SWEEP) {
             return Err(Elsewhere);
         }
         let is_recent = self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind));
@@ -306,19 +293,15 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(always)]
     fn find_indexed(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
         let (mask, kind) = (wanted.mask, wanted.kind());
-        if !self.buildings.is_empty() {
-            self.build_on(groups);
-        }
         let number = if self.classes.get(self.recent).is_some_and(|class| class.is_for(mask, kind)) {
             self.recent
         } else {
             match self.classes.iter().position(|class| class.is_for(mask, kind)) {
                 Some(number) => number,
-                None if !self.is_long() => match self.build(mask, kind, groups) {
+                None => match self.build(mask, kind, groups) {
                     Some(number) => number,
                     None => return self.scan(wanted, groups),
                 },
-                None => return self.find_in_new_class(wanted, groups),
             }
         };
         self.recent = number;
@@ -328,9 +311,6 @@ impl<M: Copy> UnexpectedList<M> {
         }
         let class = &mut self.classes[number];
         class.used_at = self.searches;
-        if let Some(at) = self.buildings.iter().position(|building| building.class == number) {
-            return self.find_building(at, wanted, groups);
-        }
         let key = wanted.key();
         let fragment = fragment(self.hasher, key);
         let (class, store) = (&self.classes[number], &self.store);
@@ -338,31 +318,15 @@ impl<M: Copy> UnexpectedList<M> {
         Some(place.slot)
     }
 
-    /// [`Self::find_indexed`] for the first search of its kind on a long list.
-    #[cold]
-    #[inline(never)]
-    fn find_in_new_class(&mut self, wanted: &Wanted, groups: &Groups) -> Option<u32> {
-        match self.add_class(wanted.mask, wanted.kind()) {
-            Some(number) => self.begin_building(number, wanted, groups),
-            None => self.scan(wanted, groups),
-        }
-    }
-
     /// Build a class by one scan of the list. None if every one is in use by others.
     #[inline(never)]
     fn build(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> Option<usize> {
-        let number = self.add_class(mask, kind)?;
-        self.refill(number, groups);
-        Some(number)
-    }
-
-    /// A class without messages, which counts as live. None if every one is in use by others.
-    fn add_class(&mut self, mask: u64, kind: SourceKind) -> Option<usize> {
         let dead = (0..self.classes.len()).find(|number| !self.classes[*number].is_live);
+        let is_new = dead.is_none() && self.classes.len() < CLASSES;
         let number = if let Some(number) = dead {
             self.classes[number].become_class(mask, kind);
             number
-        } else if self.classes.len() < CLASSES {
+        } else if is_new {
             self.classes.push(Class::new(mask, kind));
             self.classes.len() - 1
         } else {
@@ -376,24 +340,8 @@ impl<M: Copy> UnexpectedList<M> {
         self.live |= 1 << number;
         self.builds += 1;
         self.reach_links(number);
-        self.end_building(number);
+        self.refill(number, is_new, groups);
         Some(number)
-    }
-
-    /// A class is no longer being built, if it was.
-    fn end_building(&mut self, number: usize) {
-        self.buildings.retain(|building| building.class != number);
-    }
-
-    /// Index every indexed message in a class anew, in order.
-    pub(super) fn refill(&mut self, number: usize, groups: &Groups) {
-        self.end_building(number);
-        self.scanned += u64::from(self.store.indexed());
-        self.classes[number].table.clear_for(self.store.indexed());
-        for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
-            let envelope = self.store.at(slot).envelope();
-            self.index_in(number, slot, &envelope, groups);
-        }
     }
 
     fn reach_links(&mut self, number: usize) {
@@ -431,7 +379,6 @@ impl<M: Copy> UnexpectedList<M> {
                 class.is_live = false;
                 class.table.clear();
                 self.live &= !(1 << number);
-                self.end_building(number);
             }
         }
     }
@@ -517,7 +464,7 @@ impl<M: Copy> UnexpectedList<M> {
     fn rebuild(&mut self, groups: &Groups, is_stale: impl Fn(SourceKind) -> bool) {
         for number in 0..self.classes.len() {
             if self.classes[number].is_live && is_stale(self.classes[number].kind) {
-                self.refill(number, groups);
+                self.refill(number, false, groups);
             }
         }
     }
@@ -527,7 +474,6 @@ impl<M: Copy> UnexpectedList<M> {
             + self.classes.capacity() * size_of::<Class>()
             + self.classes.iter().map(|class| class.table.bytes()).sum::<usize>()
             + self.links.iter().map(Chunks::bytes).sum::<usize>()
-            + self.buildings.iter().map(Building::bytes).sum::<usize>()
     }
 
     pub(super) fn statistics(&self, into: &mut Statistics) {
@@ -571,8 +517,7 @@ impl<M: Copy> UnexpectedList<M> {
                     }
                 }
             }
-            let building = self.buildings.iter().find(|building| building.class == number);
-            assert_eq!(count + building.map_or(0, Building::marked), self.store.indexed());
+            assert_eq!(count, self.store.indexed());
         }
     }
 }

@@ -134,6 +134,40 @@ fn first_use_of_a_mask_scans_a_long_list_once() {
     assert_eq!(matcher.statistics().entries_scanned, 10_000);
 }
 
+/// Slots used again lie in memory in another order than that of age.
+#[test]
+fn class_built_over_slots_used_again_has_each_key_in_order_of_age() {
+    for keys in [1, 2, 32, 1024] {
+        let mut matcher = matcher();
+        let mut waiting = std::collections::VecDeque::new();
+        for tag in 0..5000 {
+            matcher.arrive(message(tag, 0), tag);
+            if tag % 3 != 0 {
+                waiting.push_back(tag);
+            }
+        }
+        for tag in (0..5000).step_by(3) {
+            assert_eq!(found(matcher.post(receive(tag, 0, Source::Any), Stay::Once, 0)), Some(tag));
+        }
+        for tag in (5000..7000).map(|number| number * 7 % 4096 + 5000) {
+            matcher.arrive(message(tag, 0), tag);
+            waiting.push_back(tag);
+        }
+        for class in 0..6 {
+            let key = |tag| tag & (keys - 1) << class;
+            let first = waiting.iter().find(|tag| key(**tag) == 0).copied();
+            let wanted = receive(0, !((keys - 1) << class), Source::Any);
+            assert!(matcher.first_unexpected(&wanted).is_some() == first.is_some());
+            matcher.check();
+        }
+        let wanted = receive(0, !(keys - 1), Source::Any);
+        for tag in waiting.iter().filter(|tag| **tag & (keys - 1) == 0) {
+            assert_eq!(found(matcher.post(wanted, Stay::Once, 0)), Some(*tag));
+        }
+        matcher.check();
+    }
+}
+
 #[test]
 fn receive_that_stays_takes_message_after_message_at_its_place() {
     for depth in [1, 40] {
