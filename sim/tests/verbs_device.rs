@@ -6,11 +6,18 @@
 #[path = "verbs/rig.rs"]
 mod rig;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use rig::{PEER, Pair, Side, config, data, hca, word};
 use tagmatch::device::Device;
 use tagmatch::device::soft::switches::{HandBack, Switches};
+use tagmatch::device::verbs::completion::TagMatchingQueue;
+use tagmatch::device::verbs::context::Context;
 use tagmatch::device::verbs::device::{Message, SendError, Sending};
 use tagmatch::device::verbs::error::{TagMatchingRefusal, VerbsError};
+use tagmatch::device::verbs::memory::ProtectionDomain;
+use tagmatch::device::verbs::receives::Slab;
+use tagmatch::device::verbs::tag_matching::{ListOperation, ListRequest, TagMatchingSrq};
 use tagmatch::device::verbs::{HostMemory, TagMatching, VerbsConfig, VerbsDevice};
 use tagmatch::ids::{Tag, TagHandle, TransferId};
 use tagmatch::seam::{
@@ -316,6 +323,53 @@ fn a_host_that_breaks_the_contract_fails_the_device_with_words() {
     assert!(
         matches!(told.last(), Some(Event::DeviceFailed(error)) if error.to_string().contains("registered"))
     );
+}
+
+#[test]
+fn nothing_is_written_for_an_entry_of_no_bytes() {
+    let mut pair = Pair::new();
+    let handle = pair.right.add(1, pair.right.buffer(0, 0), 0);
+    pair.left.eager(1, b"");
+    pair.settle();
+    let told = pair.right.told();
+    assert_eq!((matched(&told[0]).handle, matched(&told[0]).stage), (handle, MatchStage::Complete));
+    pair.right.add(2, pair.right.buffer(0, 0), 0);
+    pair.left.eager(2, b"beyond");
+    pair.settle();
+    assert_eq!(pair.right.read(0, 8), [0; 8]);
+}
+
+#[test]
+fn a_poll_whose_taker_panics_leaves_the_queue_usable() {
+    let hca = hca(HcaConfig::default());
+    let context = Context::open(Some(hca.name())).unwrap();
+    let domain = ProtectionDomain::new(&context).unwrap();
+    let queue = TagMatchingQueue::new(&context, 256).unwrap();
+    let slab = Slab::new(&domain, 40, 256).unwrap();
+    let mut srq = TagMatchingSrq::new(&domain, queue, slab, 31, 8).unwrap();
+    let sync = ListRequest { operation: ListOperation::Sync, unexpected_count: Some(0), signalled: true };
+    srq.post(&[sync; 2], &mut Vec::new()).unwrap();
+    hca.run(100_000);
+    let panicked = catch_unwind(AssertUnwindSafe(|| srq.poll(1, |_| panic!("of the taker"))));
+    assert!(panicked.is_err());
+    let mut taken = Vec::new();
+    assert_eq!(srq.poll(8, |completion| taken.push(completion.is_ok())), Ok(1));
+    assert_eq!(taken, [true]);
+    srq.post(&[sync], &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn sizes_that_make_no_sense_are_refused() {
+    let hca = hca(HcaConfig::default());
+    let device = Some(hca.name().to_owned());
+    let open = |config| {
+        let config = VerbsConfig { device: device.clone(), tag_matching: TagMatching::Required, ..config };
+        VerbsDevice::open(config, HostMemory::registered()).unwrap_err().to_string()
+    };
+    let error = open(VerbsConfig { eager_limit: u32::MAX, ..config() });
+    assert!(error.contains("4294967295 bytes"), "{error}");
+    let error = open(VerbsConfig { spare_buffers: u32::MAX, ..config() });
+    assert!(error.contains("must be at least 4294967"), "{error}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tagmatch::device::Device;
 use tagmatch::device::soft::switches::{HalfReceived, Switches};
 use tagmatch::device::verbs::VerbsConfig;
 use tagmatch::device::verbs::device::{Message, SendError};
+use tagmatch::device::verbs::memory::RemoteAccess;
 use tagmatch::device::verbs::queue_pair::Patience;
 use tagmatch::ids::{Tag, TransferId};
 use tagmatch::seam::{Answer, Command, DataError, DataTarget, DeviceError, Event, MatchStage, Remote};
@@ -308,6 +309,8 @@ fn a_region_in_use_cannot_be_deregistered() {
     pair.settle();
     pair.right.device.deregister(id).unwrap();
     assert!(pair.right.device.deregister(id).unwrap_err().to_string().contains("no such region"));
+    let next = pair.right.device.allocate(4096, RemoteAccess::NONE).unwrap();
+    assert!(pair.right.device.region(id).is_none() && pair.right.device.region(next.id).is_some());
 }
 
 #[test]

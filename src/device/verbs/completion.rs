@@ -196,12 +196,13 @@ impl TagMatchingQueue {
             return Ok(0);
         }
         let mut none = 0;
-        // SAFETY: the queue exists, and no section is open: this opens and closes it.
+        // SAFETY: the queue exists, and no section is open: what this opens, the section closes.
         let mut result = unsafe { (self.read.start_poll)(queue, &raw mut none) };
         if result != 0 {
             // No section was opened.
             return if result == libc::ENOENT { Ok(0) } else { Err(PollError { result }) };
         }
+        let _section = Section { queue, end: self.read.end_poll };
         let mut taken = 0;
         while result == 0 {
             // SAFETY: a section is open, and is at a completion.
@@ -213,8 +214,6 @@ impl TagMatchingQueue {
             // SAFETY: a section is open.
             result = unsafe { (self.read.next_poll)(queue) };
         }
-        // SAFETY: a section is open.
-        unsafe { (self.read.end_poll)(queue) };
         if result == 0 || result == libc::ENOENT { Ok(taken) } else { Err(PollError { result }) }
     }
 
@@ -296,6 +295,20 @@ struct Accessors {
 }
 
 type Read = unsafe extern "C" fn(*mut types::ibv_cq_ex) -> u32;
+
+/// An open poll section, which ends with this: also when whoever takes the completions panics, since the library
+/// holds a lock in it.
+struct Section {
+    queue: *mut types::ibv_cq_ex,
+    end: unsafe extern "C" fn(*mut types::ibv_cq_ex),
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        // SAFETY: a section of this queue is open.
+        unsafe { (self.end)(self.queue) };
+    }
+}
 
 impl Accessors {
     /// # Safety

@@ -85,9 +85,16 @@ impl RemoteAccess {
 }
 
 /// Memory that a device may read and write, as long as this exists.
+///
+/// It may go to another thread, and is not shared by several: [`Self::write`] is an ordinary copy.
+///
+/// ```compile_fail,E0277
+/// fn share<T: Sync>() {}
+/// share::<tagmatch::device::verbs::MemoryRegion>();
+/// ```
 #[derive(Debug)]
 pub struct MemoryRegion {
-    raw: RegionPointer,
+    raw: Option<RegionPointer>,
     domain: ProtectionDomain,
     address: u64,
     length: u64,
@@ -126,7 +133,7 @@ impl MemoryRegion {
         let local = unsafe { (*raw).lkey };
         // SAFETY: as above.
         let remote = unsafe { (*raw).rkey };
-        let (raw, domain) = (RegionPointer(raw), domain.clone());
+        let (raw, domain) = (Some(RegionPointer(raw)), domain.clone());
         Ok(Self { raw, domain, address, length, keys: (local, remote), own: None })
     }
 
@@ -146,6 +153,26 @@ impl MemoryRegion {
         let mut region = unsafe { Self::register(domain, address, length as u64, access) }?;
         region.own = Some(own);
         Ok(region)
+    }
+
+    /// End it, as dropping it does, and say whether that went well.
+    ///
+    /// # Errors
+    /// The device refuses: it may go on to write there, and memory of the caller's must stay.
+    pub fn deregister(mut self) -> Result<(), VerbsError> {
+        let errno = self.end();
+        if errno == 0 { Ok(()) } else { Err(self.domain.context().returned("ibv_dereg_mr", errno)) }
+    }
+
+    fn end(&mut self) -> libc::c_int {
+        let Some(RegionPointer(raw)) = self.raw.take() else { return 0 };
+        // SAFETY: the region exists, and no request that names it can be made any more.
+        let errno = unsafe { (self.domain.context().library().ibv_dereg_mr)(raw) };
+        if errno != 0 {
+            // The device may still write: lost memory is better than memory that changes under its next owner.
+            std::mem::forget(self.own.take());
+        }
+        errno
     }
 
     /// The key by which the own device knows it.
@@ -229,12 +256,7 @@ impl MemoryRegion {
 
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
-        // SAFETY: the region exists, and no request that names it can be made any more.
-        let errno = unsafe { (self.domain.context().library().ibv_dereg_mr)(self.raw.0) };
-        if errno != 0 {
-            // The device may still write: lost memory is better than memory that changes under its next owner.
-            std::mem::forget(self.own.take());
-        }
+        let _errno = self.end();
     }
 }
 
@@ -243,8 +265,6 @@ struct RegionPointer(*mut types::ibv_mr);
 
 // SAFETY: libibverbs locks what threads share; the pointer is only handed back to it.
 unsafe impl Send for RegionPointer {}
-// SAFETY: as above.
-unsafe impl Sync for RegionPointer {}
 
 /// Pages of our own: none of another's memory is on them, which matters to a child process after a fork.
 #[derive(Debug)]
@@ -255,8 +275,6 @@ struct Mapping {
 
 // SAFETY: memory of the process, looked at through raw pointers only.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(length: usize) -> Result<Self, Errno> {

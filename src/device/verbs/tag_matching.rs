@@ -50,7 +50,7 @@ pub enum ListOperation {
         tag: Tag,
         /// What to ignore.
         ignore: Ignore,
-        /// Where the payload goes; 0 segments: nowhere. Of more than one the driver takes the first.
+        /// Where the payload goes; 0 segments, or 0 bytes: nowhere. Of more than one the driver takes the first.
         buffer: Buffer,
     },
     /// `IBV_WR_TAG_DEL`
@@ -265,12 +265,14 @@ impl TagMatchingSrq {
                         return (place, Some(PostRefusal::NoTag));
                     };
                     reserved = Some(entry);
+                    // A segment of 0 bytes would be one of 2^31 to the device.
+                    let segments = if buffer.length == 0 { 0 } else { buffer.segments };
                     wr.opcode = sys::IBV_WR_TAG_ADD;
                     wr.wr_id = entry.into();
                     wr.tm.add = types::ibv_ops_wr_add {
                         recv_wr_id: entry.into(),
                         sg_list: ptr::null_mut(),
-                        num_sge: if buffer.segments > 1 { 2 } else { buffer.segments.cast_signed() },
+                        num_sge: if segments > 1 { 2 } else { segments.cast_signed() },
                         tag: tag.0,
                         mask: ignore.mask(),
                     };

@@ -58,7 +58,7 @@ impl HeldMessages {
         self.find(token)?;
         let (index, _) = parts(token);
         let place = self.places.get_mut(index as usize)?;
-        place.generation = place.generation.wrapping_add(1);
+        place.generation = place.generation.wrapping_add(1) & GENERATIONS;
         self.free.push(index);
         place.held.take()
     }
@@ -77,6 +77,9 @@ impl HeldMessages {
         self.places.len() - self.free.len()
     }
 }
+
+/// A token's highest bit is never set: it tells messages without a tag (`receive`).
+const GENERATIONS: u32 = u32::MAX >> 1;
 
 const fn token(index: u32, generation: u32) -> MessageToken {
     MessageToken(((generation as u64) << 32) | index as u64)
@@ -106,6 +109,18 @@ mod tests {
         assert_ne!(first, second);
         assert!(messages.take(first).is_none() && messages.find(second).is_some());
         assert_eq!(messages.len(), 1);
+    }
+
+    #[test]
+    fn tokens_leave_the_highest_bit_to_messages_without_a_tag_however_often_a_place_is_used() {
+        let mut messages = HeldMessages::default();
+        messages.places.push(Place { generation: GENERATIONS, held: None });
+        messages.free.push(0);
+        let last = messages.insert(held(1, Body::Slab(0)));
+        assert_eq!(last.0 >> 63, 0);
+        assert!(messages.take(last).is_some());
+        let next = messages.insert(held(1, Body::Slab(0)));
+        assert_eq!((next.0 >> 63, messages.find(last).is_some()), (0, false));
     }
 
     #[test]

@@ -165,7 +165,8 @@ impl VerbsDevice {
     /// End a registration.
     ///
     /// # Errors
-    /// The caller's fault: there is no such region, or the device holds a buffer in it or reads into it.
+    /// The caller's fault: there is no such region, or the device holds a buffer in it or reads into it. Or the device
+    /// refuses: [`MemoryRegion::deregister`].
     pub fn deregister(&mut self, id: RegionId) -> Result<(), VerbsError> {
         let Some(region) = self.regions.find(id) else {
             return Err(VerbsError::Caller("there is no such region: it was deregistered before".into()));
@@ -177,8 +178,7 @@ impl VerbsDevice {
                     .into(),
             ));
         }
-        drop(self.regions.remove(id));
-        Ok(())
+        self.regions.remove(id).map_or(Ok(()), MemoryRegion::deregister)
     }
 
     /// Let the owner see the messages without a tag that have come, oldest first, and forget them: their sender, the

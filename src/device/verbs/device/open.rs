@@ -138,6 +138,10 @@ fn checked(config: VerbsConfig, context: &Context, limits: &Limits) -> Result<Ve
         offered: offered.into(),
         needed: needed.into(),
     };
+    if config.eager_limit > EAGER_MAX {
+        let limit = config.eager_limit;
+        return Err(VerbsError::Caller(format!("{limit} bytes are sent eagerly, and {EAGER_MAX} may be")));
+    }
     let peers = config.peers.min(limits.queue_pairs / 2);
     if peers == 0 {
         return Err(too_small("peers (queue pairs, two for each)", limits.queue_pairs, 2));
@@ -189,7 +193,9 @@ fn matching_side(
         device: domain.context().name().to_owned(),
         what: "a completion queue or a shared receive queue",
         offered: limits.completions.min(limits.shared_receives).into(),
-        needed: (Capabilities::UNEXPECTED_BUFFERS_MIN + config.spare_buffers + config.peers * 4).into(),
+        needed: u64::from(Capabilities::UNEXPECTED_BUFFERS_MIN)
+            + u64::from(config.spare_buffers)
+            + u64::from(config.peers) * 4,
     })?;
     let queue = TagMatchingQueue::new(domain.context(), sizes.completions)?;
     let slab = Slab::new(domain, sizes.unexpected + config.spare_buffers, buffer_length(config))?;
@@ -223,8 +229,10 @@ const REQUEST: u32 = 32;
 const HEADERS: u32 = 64;
 /// The longest message of connection control (`wire`), and some more.
 const BUFFER_MIN: u32 = 128;
-/// A segment's length has 32 bits; devices take 2^31.
-const BUFFER_MAX: u64 = 1 << 31;
+/// A segment's length has 31 bits, and 0 stands for 2^31.
+const BUFFER_MAX: u64 = (1 << 31) - 1;
+/// The longest eager payload: what a buffer of the slab can be asked for, headers included.
+const EAGER_MAX: u32 = 1 << 30;
 const SENDS_MIN: u32 = 8;
 const SEND_BUFFERS_MIN: u32 = 8;
 const SEND_COMPLETIONS_MAX: u32 = 1 << 16;

@@ -211,11 +211,9 @@ impl VerbsDevice {
     /// A message in a buffer of the slab.
     fn receive(&mut self, completion: &Completion, counted: bool, may_have_tag: bool) {
         let buffer = u32::try_from(completion.wr_id).unwrap_or(u32::MAX);
-        if buffer >= self.side.slab_count() {
-            let text = format!("a completion names receive {:#x}, which does not exist", completion.wr_id);
-            return self.fail(DeviceError::Contract(text));
+        if !self.take_back(completion.wr_id) {
+            return;
         }
-        self.buffers.completed();
         let Some(source) = self.source(completion.qp_num) else {
             return self.unknown_number(completion.qp_num);
         };
@@ -235,17 +233,29 @@ impl VerbsDevice {
         self.pending.push_back(Event::Arrived(Arrival { message, source, header, in_hand, counted }));
     }
 
+    /// A receive comes back. False: it was not posted, which is the end of the device.
+    fn take_back(&mut self, wr_id: u64) -> bool {
+        let is_posted = u32::try_from(wr_id).is_ok_and(|buffer| self.buffers.completed(buffer));
+        if !is_posted {
+            let text = format!("a completion names receive {wr_id:#x}, which is not posted");
+            self.fail(DeviceError::Contract(text));
+        }
+        is_posted
+    }
+
     /// Whether an error is of a message that its queue pair's failure cut off.
     fn is_cut_off(&mut self, completion: &Completion) -> bool {
         completion.status == sys::IBV_WC_WR_FLUSH_ERR
-            && completion.wr_id < u64::from(self.side.slab_count())
+            && u32::try_from(completion.wr_id).is_ok_and(|buffer| self.buffers.is_posted(buffer))
             && self.peers.by_number(completion.qp_num).is_some()
     }
 
     /// The device had begun to put a message that it counted as unexpected into a buffer; the rest will not come
     /// (TM-CONTRACT 13). Were it not told, the device's count would be ahead of the engine's for ever.
     fn receive_cut_off(&mut self, completion: &Completion) {
-        self.buffers.completed();
+        if !self.take_back(completion.wr_id) {
+            return;
+        }
         self.buffers.give_back(u32::try_from(completion.wr_id).unwrap_or(u32::MAX));
         if let Some(source) = self.source(completion.qp_num) {
             let message = self.next_untagged();
@@ -328,8 +338,7 @@ impl VerbsDevice {
     /// Without tag matching an error names the receive that it used up, and kills its queue pair alone.
     fn receive_failed(&mut self, completion: &Completion) {
         let buffer = u32::try_from(completion.wr_id).unwrap_or(u32::MAX);
-        if buffer < self.side.slab_count() && !is_requester(completion.status) {
-            self.buffers.completed();
+        if !is_requester(completion.status) && self.buffers.completed(buffer) {
             self.buffers.give_back(buffer);
         }
         self.fail_path_by_number(completion.qp_num, SendFailure::of(completion));

@@ -2,10 +2,8 @@
 //!
 //! Not here: memory that a NIC reads and writes; the NIC checks its keys itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ptr;
-
-use slab::Slab as Table;
 
 use super::super::error::VerbsError;
 use super::super::memory::{MemoryRegion, ProtectionDomain, RemoteAccess};
@@ -39,9 +37,9 @@ impl HostMemory {
     }
 }
 
-/// A registered region, by its name with the device.
+/// A registered region, by its name with the device, which no other region gets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RegionId(usize);
+pub struct RegionId(u64);
 
 /// What a registration gives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,28 +56,31 @@ pub struct Registered {
 #[derive(Debug)]
 pub(super) struct Regions {
     host: HostMemory,
-    table: Table<MemoryRegion>,
-    by_key: HashMap<u32, usize>,
+    table: BTreeMap<u64, MemoryRegion>,
+    by_key: HashMap<u32, u64>,
+    made: u64,
 }
 
 impl Regions {
     pub(super) fn new(host: HostMemory) -> Self {
-        Self { host, table: Table::new(), by_key: HashMap::new() }
+        Self { host, table: BTreeMap::new(), by_key: HashMap::new(), made: 0 }
     }
 
     pub(super) fn insert(&mut self, region: MemoryRegion) -> Registered {
         let (buffer, remote_key) = (region.buffer(0, region.length()), region.remote_key());
-        let id = self.table.insert(region);
+        let id = self.made;
+        self.made += 1;
+        self.table.insert(id, region);
         self.by_key.insert(buffer.key, id);
         Registered { id: RegionId(id), buffer, remote_key }
     }
 
     pub(super) fn find(&self, id: RegionId) -> Option<&MemoryRegion> {
-        self.table.get(id.0)
+        self.table.get(&id.0)
     }
 
     pub(super) fn remove(&mut self, id: RegionId) -> Option<MemoryRegion> {
-        let region = self.table.try_remove(id.0)?;
+        let region = self.table.remove(&id.0)?;
         self.by_key.remove(&region.local_key());
         Some(region)
     }
@@ -156,9 +157,9 @@ impl Regions {
     fn covering(&self, buffer: &Buffer) -> Option<&MemoryRegion> {
         let covers = |region: &&MemoryRegion| region.contains(buffer.address, buffer.length);
         if buffer.key == 0 {
-            return self.table.iter().map(|(_, region)| region).find(covers);
+            return self.table.values().find(covers);
         }
-        self.by_key.get(&buffer.key).and_then(|id| self.table.get(*id)).filter(covers)
+        self.by_key.get(&buffer.key).and_then(|id| self.table.get(id)).filter(covers)
     }
 }
 

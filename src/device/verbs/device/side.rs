@@ -143,6 +143,8 @@ impl ReceiveSide {
 #[derive(Debug)]
 pub(super) struct Buffers {
     free: Vec<u32>,
+    /// By buffer: whether it is with the device.
+    is_posted: Vec<bool>,
     pub(super) posted: u32,
     kept: u32,
     kept_max: u32,
@@ -151,15 +153,19 @@ pub(super) struct Buffers {
 impl Buffers {
     pub(super) fn new(count: u32, kept_max: u32) -> Self {
         let free = (0..count).rev().collect();
-        Self { free, posted: 0, kept: 0, kept_max: kept_max.min(count.saturating_sub(1)) }
+        let kept_max = kept_max.min(count.saturating_sub(1));
+        Self { free, is_posted: vec![false; count as usize], posted: 0, kept: 0, kept_max }
     }
 
-    /// Take buffers to be posted; as many as there are free, up to `wanted`.
+    /// Take buffers that are posted now; as many as there are free, up to `wanted`.
     pub(super) fn take(&mut self, wanted: usize, into: &mut Vec<u32>) {
         into.clear();
         while into.len() < wanted
             && let Some(buffer) = self.free.pop()
         {
+            if let Some(is_posted) = self.is_posted.get_mut(buffer as usize) {
+                *is_posted = true;
+            }
             into.push(buffer);
         }
     }
@@ -168,10 +174,19 @@ impl Buffers {
         self.free.len()
     }
 
-    /// A buffer came back from the queue with a message in it.
-    pub(super) fn completed(&mut self) {
-        self.posted = self.posted.saturating_sub(1);
-        self.kept += 1;
+    /// Whether it is with the device.
+    pub(super) fn is_posted(&self, buffer: u32) -> bool {
+        self.is_posted.get(buffer as usize).is_some_and(|is_posted| *is_posted)
+    }
+
+    /// A buffer came back from the queue with a message in it. False: there is no such buffer in the queue.
+    pub(super) fn completed(&mut self, buffer: u32) -> bool {
+        let is_posted = self.is_posted.get_mut(buffer as usize).is_some_and(std::mem::take);
+        if is_posted {
+            self.posted = self.posted.saturating_sub(1);
+            self.kept += 1;
+        }
+        is_posted
     }
 
     /// Buffers with a message in them.
@@ -213,14 +228,25 @@ mod tests {
         buffers.take(3, &mut taken);
         buffers.posted += 3;
         assert_eq!((taken.len(), buffers.free()), (3, 1));
-        buffers.completed();
+        assert!(buffers.completed(taken[0]));
         assert!(buffers.may_keep());
-        buffers.completed();
+        assert!(buffers.completed(taken[1]));
         assert!(!buffers.may_keep());
         buffers.give_back(taken[0]);
         assert!(buffers.may_keep());
         assert_eq!((buffers.posted, buffers.free()), (1, 2));
         buffers.take(9, &mut taken);
         assert_eq!(taken.len(), 2);
+    }
+
+    #[test]
+    fn a_buffer_that_is_not_with_the_device_does_not_come_back_from_it() {
+        let mut buffers = Buffers::new(2, 1);
+        let mut taken = Vec::new();
+        assert!(!buffers.completed(0) && !buffers.completed(2));
+        buffers.take(1, &mut taken);
+        buffers.posted += 1;
+        assert!(buffers.completed(taken[0]) && !buffers.completed(taken[0]));
+        assert_eq!((buffers.posted, buffers.kept()), (0, 1));
     }
 }
