@@ -314,6 +314,17 @@ fn a_region_in_use_cannot_be_deregistered() {
 }
 
 #[test]
+fn a_region_that_is_sent_from_cannot_be_deregistered_before_the_send_is_done() {
+    let mut pair = Pair::new();
+    let (id, payload) = (pair.left.memory.id, pair.left.buffer(0, 1000));
+    pair.left.send(&Message::EagerRegistered { context: word(1), tag: Tag(1), payload }, None);
+    assert!(pair.left.device.deregister(id).unwrap_err().to_string().contains("in use"));
+    pair.settle();
+    assert_eq!(pair.left.device.poll_sent().unwrap().result, Ok(()));
+    pair.left.device.deregister(id).unwrap();
+}
+
+#[test]
 fn a_peer_cannot_be_connected_before_33_receives_are_posted_nor_twice_nor_beyond_the_limit() {
     let hca = hca(HcaConfig::default());
     let mut side = Side::new(&hca, VerbsConfig { peers: 1, ..config() });

@@ -165,16 +165,18 @@ impl VerbsDevice {
     /// End a registration.
     ///
     /// # Errors
-    /// The caller's fault: there is no such region, or the device holds a buffer in it or reads into it. Or the device
-    /// refuses: [`MemoryRegion::deregister`].
+    /// The caller's fault: there is no such region, or the device holds a buffer in it, reads into it or sends from it
+    /// (what peers read of a rendezvous, only their FINs tell). Or the device refuses: [`MemoryRegion::deregister`].
     pub fn deregister(&mut self, id: RegionId) -> Result<(), VerbsError> {
         let Some(region) = self.regions.find(id) else {
             return Err(VerbsError::Caller("there is no such region: it was deregistered before".into()));
         };
         let key = region.local_key();
-        if self.side.uses_key(key) || self.jobs.iter().any(|(_, job)| job.key == key) {
+        let is_read = self.jobs.iter().any(|(_, job)| job.key == key);
+        let is_sent = self.outgoing.iter().any(|(_, outgoing)| outgoing.key == key);
+        if self.side.uses_key(key) || is_read || is_sent {
             return Err(VerbsError::Caller(
-                "the region is in use: a tagged buffer in it was not released, or data is read into it"
+                "the region is in use: a tagged buffer in it was not released, or data is read into it or sent from it"
                     .into(),
             ));
         }

@@ -110,6 +110,8 @@ pub(super) struct Outgoing {
     pub(super) peer: usize,
     pub(super) buffer: Option<u32>,
     pub(super) kind: OutgoingKind,
+    /// Of the owner's memory that is sent from there; 0: none.
+    pub(super) key: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -388,7 +390,8 @@ impl VerbsDevice {
     ) -> Result<(), Errno> {
         // A FIN does not go before its READ is done.
         let fenced = matches!(kind, OutgoingKind::Fin);
-        let id = self.outgoing.insert(Outgoing { peer: index, buffer, kind });
+        let key = if let SendPayload::Registered([_, payload]) = payload { payload.lkey } else { 0 };
+        let id = self.outgoing.insert(Outgoing { peer: index, buffer, kind, key });
         let request = SendRequest { wr_id: id as u64, kind: send, payload, fenced };
         let posted = match self.peers.at(index) {
             Some(peer) => peer.send.post(&[request]).map_err(|(errno, _)| errno),
