@@ -345,3 +345,21 @@ fn hca_without_its_library_says_how_to_make_it() {
 fn hca_needs_a_program() {
     assert_eq!(code(&hca(&[])), Some(2));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_switch_of_the_simulated_card_is_a_point_and_a_reading_and_no_other_option() {
+    for wrong in ["drive=steps", "A1", "A0=x", "A20=x", "A1=only-at-append,link=ethernet"] {
+        let output = tagmatch(&["hca", "--switch", wrong, "--", "true"]);
+        assert_eq!(code(&output), Some(2), "{wrong}");
+        assert!(complaints(&output).contains("A1 to A19"), "{}", complaints(&output));
+    }
+}
+
+#[test]
+fn a_name_with_control_characters_does_nothing_to_the_terminal() {
+    let output = tagmatch(&["replay", "no\u{1b}[31msuch"]);
+    assert_eq!(code(&output), Some(2));
+    let said = complaints(&output);
+    assert!(said.contains("no\\u{1b}[31msuch") && !said.contains('\u{1b}'), "{said:?}");
+}

@@ -48,3 +48,36 @@ fn programs_started_by_the_command_share_a_card() {
     let output = hca(&["--switch", "A1=perhaps", "--", "ibv_devices"]);
     assert_eq!(output.status.code(), Some(125), "an option that makes no sense");
 }
+
+#[test]
+fn a_library_whose_path_cannot_stand_in_a_list_is_loaded_all_the_same() {
+    let folder = std::env::temp_dir().join(format!("tagmatch hca:{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let library = folder.join("library.so");
+    std::fs::copy(common::library(), &library).unwrap();
+    let output = Command::new(tagmatch())
+        .args(["hca", "--", "ibv_devices"])
+        .env("TAGMATCH_HCA_LIB", &library)
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.contains("mlx5_0"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_program_that_goes_elsewhere_finds_the_card_though_the_temporary_directory_is_relative() {
+    let folder = std::env::temp_dir().join(format!("tagmatch-relative-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("temporary")).unwrap();
+    let output = Command::new(tagmatch())
+        .args(["hca", "--", "sh", "-c", "cd / && ibv_devices"])
+        .env("TAGMATCH_HCA_LIB", common::library())
+        .env("TMPDIR", "temporary")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.contains("mlx5_0"), "{said}");
+}

@@ -4,13 +4,14 @@
 //! starts; this command finds it, makes the run directory in which those processes meet, and passes on how the
 //! program ended. How it works: docs/simulated-hca.md.
 
-use crate::output::complain;
+use crate::output::{complain, harmless};
 use crate::{End, HcaArguments};
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -18,7 +19,7 @@ use std::process::{Command, ExitStatus};
 /// Run the program: the exit code.
 pub(crate) fn run(arguments: &HcaArguments) -> u8 {
     run_program(arguments).unwrap_or_else(|failure| {
-        eprintln!("tagmatch hca: {}", failure.what);
+        eprintln!("tagmatch hca: {}", harmless(failure.what));
         failure.code
     })
 }
@@ -38,6 +39,7 @@ fn run_program(arguments: &HcaArguments) -> Result<u8, Failure> {
     };
     let mut command = Command::new(program);
     command.args(rest);
+    let library = run.loadable(library).map_err(no_device)?;
     match on_card(&mut command, &library, &run, &options(arguments)).status() {
         Ok(status) => Ok(code(status)),
         Err(error) => {
@@ -63,6 +65,7 @@ fn run_driven(tags: u32) -> Result<End, String> {
     }
     let run = RunDirectory::new()?;
     let program = env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
+    let library = run.loadable(library)?;
     let mut command = Command::new(program);
     command.args(env::args_os().skip(1)).env(AGAIN, "1");
     let status = on_card(&mut command, &library, &run, &format!("tags={tags},{DRIVEN}")).status();
@@ -144,9 +147,10 @@ struct RunDirectory {
 
 impl RunDirectory {
     fn new() -> Result<Self, String> {
-        let parent = env::temp_dir();
         let failed =
             |error| format!("there can be no run directory in {}: {error}", env::temp_dir().display());
+        // The programs may go elsewhere.
+        let parent = std::path::absolute(env::temp_dir()).map_err(failed)?;
         Self::make(&parent).map_err(failed)
     }
 
@@ -167,6 +171,25 @@ impl RunDirectory {
             }
         }
         Err(io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+
+    /// The library by a path that can stand in a list of libraries to preload, where spaces and colons separate: its
+    /// own, or that of a link in this directory.
+    fn loadable(&self, library: PathBuf) -> Result<PathBuf, String> {
+        let can_stand = |path: &Path| !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte));
+        if can_stand(&library) {
+            return Ok(library);
+        }
+        let link = self.path.join(LIBRARY);
+        if !can_stand(&link) {
+            let path = self.path.display();
+            return Err(format!(
+                "{} cannot be preloaded, nor what is in {path}: set TMPDIR to a directory without spaces and colons",
+                library.display()
+            ));
+        }
+        let linked = symlink(&library, &link).map(|()| link);
+        linked.map_err(|error| format!("{} cannot be linked: {error}", library.display()))
     }
 }
 

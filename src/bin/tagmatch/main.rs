@@ -123,11 +123,24 @@ struct HcaArguments {
     #[arg(long)]
     roce: bool,
     /// Take the other reading of a doubtful point of the device, for instance A1=only-at-append; may be repeated.
-    #[arg(long = "switch", value_name = "POINT=READING")]
+    #[arg(long = "switch", value_name = "POINT=READING", value_parser = switch)]
     switches: Vec<String>,
     /// The program and its arguments.
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
+}
+
+/// A `--switch`: of a doubtful point, which are A1 to A19, and one. The library knows the readings.
+fn switch(text: &str) -> Result<String, String> {
+    let is_switch = text.split_once('=').is_some_and(|(point, reading)| {
+        let number = point.strip_prefix('A').and_then(|number| number.parse::<u8>().ok());
+        number.is_some_and(|number| (1..=19).contains(&number)) && !reading.contains(',')
+    });
+    if is_switch {
+        Ok(text.to_owned())
+    } else {
+        Err("not a point from A1 to A19, \"=\" and a reading".into())
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -32,7 +32,20 @@ pub(crate) fn write_json(value: &impl Serialize, end: End) -> End {
 
 /// Tell the person what is wrong. If even that cannot be written, nobody is there to be told.
 pub(crate) fn complain(what: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "tagmatch: {what}");
+    let _ = writeln!(io::stderr().lock(), "tagmatch: {}", harmless(what));
+}
+
+/// A text in which names that come from elsewhere do nothing to a terminal.
+pub(crate) fn harmless(what: impl Display) -> String {
+    let mut text = String::new();
+    for letter in what.to_string().chars() {
+        if letter.is_control() && letter != '\n' {
+            text.extend(letter.escape_default());
+        } else {
+            text.push(letter);
+        }
+    }
+    text
 }
 
 /// A bar on a terminal; nothing elsewhere.

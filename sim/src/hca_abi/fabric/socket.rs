@@ -128,11 +128,13 @@ fn address(path: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     // SAFETY: plain numbers, of which zero is a value.
     let mut address: libc::sockaddr_un = unsafe { core::mem::zeroed() };
     address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or(0);
-    let path = path.as_os_str().as_bytes();
-    if path.len() >= address.sun_path.len() {
-        return Err(io::Error::from(io::ErrorKind::InvalidFilename));
+    let (bytes, limit) = (path.as_os_str().as_bytes(), address.sun_path.len() - 1);
+    if bytes.len() > limit {
+        let path = path.display();
+        let what = format!("{path}: a socket's path has at most {limit} bytes; set TMPDIR to a shorter one");
+        return Err(io::Error::new(io::ErrorKind::InvalidFilename, what));
     }
-    for (to, from) in address.sun_path.iter_mut().zip(path) {
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
         *to = from.cast_signed();
     }
     Ok((address, libc::socklen_t::try_from(size_of::<libc::sockaddr_un>()).unwrap_or(0)))

@@ -37,6 +37,15 @@ fn each_process_has_a_number_that_was_not_used_before() {
 }
 
 #[test]
+fn a_run_directory_whose_path_is_too_long_for_a_socket_is_refused_with_what_to_do() {
+    let run = Run::new();
+    let long = run.0.join("x".repeat(100));
+    fs::create_dir_all(&long).unwrap();
+    let error = Fabric::join(&long).unwrap_err().to_string();
+    assert!(error.contains("at most 107 bytes") && error.contains("TMPDIR"), "{error}");
+}
+
+#[test]
 fn numbers_come_again_when_all_were_used() {
     let run = Run::new();
     let (first, _) = run.join();
