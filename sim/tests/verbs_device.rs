@@ -461,6 +461,25 @@ fn where_tag_matching_cannot_be_had_the_reason_is_told_or_opening_fails() {
 }
 
 #[test]
+fn a_list_longer_than_the_driver_has_command_slots_for_is_made_with_fewer_of_them() {
+    // 256 bytes for each slot, of the 32,768 blocks of 64 that a send queue may have.
+    for tags in [4096, 12_000, 32_767] {
+        let hca_config = HcaConfig { log_tag_list: 15, ..HcaConfig::default() };
+        let required = VerbsConfig { tags, tag_matching: TagMatching::Required, ..config() };
+        let mut pair = Pair::with(hca_config, config(), required);
+        let capabilities = pair.right.device.capabilities();
+        assert_eq!((capabilities.tags, capabilities.command_slots), (tags, 8192));
+        pair.right.add(5, pair.right.buffer(0, 8192), 0);
+        pair.settle();
+        pair.left.eager(5, b"abc");
+        pair.settle();
+        let told = pair.right.told();
+        assert!(told.iter().any(|event| matches!(event, Event::Matched(_))), "{told:?}");
+        assert_eq!(pair.right.device.free(), (tags as usize, 8192));
+    }
+}
+
+#[test]
 fn devices_and_ports_that_are_not_there_are_refused_with_what_is() {
     let hca = hca(HcaConfig::default());
     let open = |config| VerbsDevice::open(config, HostMemory::registered()).unwrap_err().to_string();

@@ -56,8 +56,11 @@ impl Nic {
     pub(crate) fn new(id: DeviceId, capabilities: Capabilities, seed: u64, counters_start: u16) -> Self {
         let matching = capabilities.is_matching();
         let buffers = if matching { capabilities.unexpected_buffers } else { 0 };
-        // Completions that one entry may have outstanding: ADD, match, data, DEL; one SYNC beside.
-        let queue_room = capabilities.completions.saturating_sub(buffers).saturating_sub(1) / 4;
+        // Completions that one entry may have outstanding: ADD, match, data, DEL; one SYNC beside. Or, where that
+        // allows more, as TM-CONTRACT 12 counts: ADD, match and data, and one for each command slot.
+        let room = capabilities.completions.saturating_sub(buffers);
+        let beside_slots = room.saturating_sub(capabilities.command_slots) / 3;
+        let queue_room = (room.saturating_sub(1) / 4).max(beside_slots);
         Self {
             id,
             capabilities,

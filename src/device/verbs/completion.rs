@@ -31,31 +31,37 @@ pub struct Completion {
     pub qp_num: u32,
     /// What is valid, and what has happened.
     pub flags: Flags,
-    /// Of a message: its tag, with [`Flags::matched`] only.
+    /// Of a message: its tag, with [`Flags::MATCHED`] only.
     pub tag: u64,
-    /// Of a message: its sender's word, with [`Flags::matched`] only. Of a list operation: the device's count, in the
+    /// Of a message: its sender's word, with [`Flags::MATCHED`] only. Of a list operation: the device's count, in the
     /// upper half.
     pub app_ctx: u32,
 }
 
 /// `ibv_wc_flags`, as far as tag matching uses them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Flags {
-    /// `IBV_WC_TM_MATCH`
-    pub matched: bool,
-    /// `IBV_WC_TM_DATA_VALID`
-    pub data_valid: bool,
-    /// `IBV_WC_TM_SYNC_REQ`
-    pub sync_requested: bool,
-}
+pub struct Flags(u32);
 
 impl Flags {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// `IBV_WC_TM_MATCH`
+    pub const MATCHED: Self = Self(sys::IBV_WC_TM_MATCH);
+    /// `IBV_WC_TM_DATA_VALID`
+    pub const DATA_VALID: Self = Self(sys::IBV_WC_TM_DATA_VALID);
+    /// Both: a match with all of its data.
+    pub const WHOLE: Self = Self(sys::IBV_WC_TM_MATCH | sys::IBV_WC_TM_DATA_VALID);
+    /// `IBV_WC_TM_SYNC_REQ`
+    pub const SYNC_REQUESTED: Self = Self(sys::IBV_WC_TM_SYNC_REQ);
+
     const fn new(flags: u32) -> Self {
-        Self {
-            matched: flags & sys::IBV_WC_TM_MATCH != 0,
-            data_valid: flags & sys::IBV_WC_TM_DATA_VALID != 0,
-            sync_requested: flags & sys::IBV_WC_TM_SYNC_REQ != 0,
-        }
+        Self(flags & (Self::WHOLE.0 | Self::SYNC_REQUESTED.0))
+    }
+
+    /// Whether all of these are set.
+    #[must_use]
+    pub const fn has(self, flags: Self) -> bool {
+        self.0 & flags.0 == flags.0
     }
 }
 
@@ -80,6 +86,12 @@ impl Completion {
     #[must_use]
     pub const fn is_success(&self) -> bool {
         self.status == sys::IBV_WC_SUCCESS
+    }
+
+    /// A list operation.
+    #[must_use]
+    pub const fn is_operation(&self) -> bool {
+        matches!(self.opcode, sys::IBV_WC_TM_ADD | sys::IBV_WC_TM_DEL | sys::IBV_WC_TM_SYNC)
     }
 
     /// A message in a receive, matched or not.
@@ -186,10 +198,11 @@ impl TagMatchingQueue {
         Ok(Self { inner, read })
     }
 
-    /// Take what is there, `max` at most, and say how many.
+    /// Take what is there, `max` at most, and say how many. A section of the library is open while `take` is called.
     ///
     /// # Errors
     /// The queue is broken. What was taken before stands.
+    #[inline]
     pub fn poll(&mut self, max: usize, mut take: impl FnMut(Completion)) -> Result<usize, PollError> {
         let queue = self.raw();
         if max == 0 {
@@ -330,50 +343,49 @@ impl Accessors {
         })
     }
 
+    /// Reads what this kind of completion has, and nothing else.
+    ///
     /// # Safety
     /// A section is open, and is at a completion.
+    #[inline(always)]
     unsafe fn completion(&self, queue: *mut types::ibv_cq_ex) -> Completion {
         // SAFETY: the queue exists.
         let status = unsafe { (*queue).status };
         // SAFETY: the queue exists.
         let wr_id = unsafe { (*queue).wr_id };
-        // SAFETY: a section is open at a completion.
-        let qp_num = unsafe { (self.qp_num)(queue) };
+        let mut completion = Completion { status, wr_id, ..Completion::default() };
         let is_told =
             matches!(status, sys::IBV_WC_SUCCESS | sys::IBV_WC_TM_ERR | sys::IBV_WC_TM_RNDV_INCOMPLETE);
         if !is_told {
+            // SAFETY: a section is open at a completion.
+            completion.qp_num = unsafe { (self.qp_num)(queue) };
             // SAFETY: as above.
-            let vendor_error = unsafe { (self.vendor_error)(queue) };
-            return Completion { status, wr_id, qp_num, vendor_error, ..Completion::default() };
+            completion.vendor_error = unsafe { (self.vendor_error)(queue) };
+            return completion;
         }
         // SAFETY: as above.
-        let opcode = unsafe { (self.opcode)(queue) };
+        completion.opcode = unsafe { (self.opcode)(queue) };
         // SAFETY: as above.
         let flags = unsafe { (self.flags)(queue) };
-        // SAFETY: as above.
-        let byte_len = unsafe { (self.byte_len)(queue) };
-        let immediate = (flags & sys::IBV_WC_WITH_IMM != 0).then(|| {
-            // SAFETY: as above, and the completion has an immediate.
-            u32::from_be(unsafe { (self.immediate)(queue) })
-        });
-        let (mut info, decoded) = (types::ibv_wc_tm_info::default(), Flags::new(flags));
-        let is_operation = matches!(opcode, sys::IBV_WC_TM_ADD | sys::IBV_WC_TM_DEL | sys::IBV_WC_TM_SYNC);
-        if decoded.matched || is_operation {
+        completion.flags = Flags::new(flags);
+        let is_operation = completion.is_operation();
+        if !is_operation {
+            // SAFETY: as above.
+            completion.qp_num = unsafe { (self.qp_num)(queue) };
+            // SAFETY: as above.
+            completion.byte_len = unsafe { (self.byte_len)(queue) };
+            if flags & sys::IBV_WC_WITH_IMM != 0 {
+                // SAFETY: as above, and the completion has an immediate.
+                completion.immediate = Some(u32::from_be(unsafe { (self.immediate)(queue) }));
+            }
+        }
+        if is_operation || completion.flags.has(Flags::MATCHED) {
+            let mut info = types::ibv_wc_tm_info::default();
             // SAFETY: as above.
             unsafe { (self.tm_info)(queue, &raw mut info) };
+            (completion.tag, completion.app_ctx) = (info.tag, info.r#priv);
         }
-        Completion {
-            status,
-            wr_id,
-            opcode,
-            vendor_error: 0,
-            byte_len,
-            immediate,
-            qp_num,
-            flags: decoded,
-            tag: info.tag,
-            app_ctx: info.r#priv,
-        }
+        completion
     }
 }
 
@@ -391,9 +403,10 @@ mod tests {
     #[test]
     fn flags_of_tag_matching_are_told_apart() {
         let all = sys::IBV_WC_TM_MATCH | sys::IBV_WC_TM_DATA_VALID | sys::IBV_WC_TM_SYNC_REQ;
-        let expected = Flags { matched: true, data_valid: true, sync_requested: true };
-        assert_eq!(Flags::new(all), expected);
-        assert_eq!(Flags::new(sys::IBV_WC_TM_MATCH), Flags { matched: true, ..Flags::default() });
+        let flags = Flags::new(all);
+        assert!(flags.has(Flags::WHOLE) && flags.has(Flags::SYNC_REQUESTED));
+        assert_eq!(Flags::new(sys::IBV_WC_TM_MATCH), Flags::MATCHED);
+        assert!(!Flags::MATCHED.has(Flags::WHOLE) && Flags::WHOLE.has(Flags::DATA_VALID));
         assert_eq!(Flags::new(sys::IBV_WC_WITH_IMM | sys::IBV_WC_GRH), Flags::default());
     }
 

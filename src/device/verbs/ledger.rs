@@ -82,12 +82,19 @@ impl Ledger {
         }
     }
 
-    /// The ADD was posted, and the driver named it.
-    pub fn added(&mut self, entry: u32, handle: u32, signalled: bool) {
+    /// An ADD of a reserved entry takes its place among the operations.
+    pub fn added(&mut self, entry: u32, signalled: bool) {
         if let Some(entry) = self.entries.get_mut(entry as usize) {
-            *entry = Entry { handle, owed: if signalled { 2 } else { 1 } };
+            entry.owed = if signalled { 2 } else { 1 };
         }
         self.operation_posted(Kind::Add, entry, signalled);
+    }
+
+    /// The ADD was posted, and the driver gave the entry this number.
+    pub fn named(&mut self, entry: u32, handle: u32) {
+        if let Some(entry) = self.entries.get_mut(entry as usize) {
+            entry.handle = handle;
+        }
     }
 
     /// Whether a DEL may be posted: the entry is in use, and its 8-bit count has room.
@@ -131,6 +138,33 @@ impl Ledger {
             Kind::Sync => return Ok((0, false)),
         };
         Ok((pending.entry, self.settle(pending.entry, count)?))
+    }
+
+    /// The ordinary case of [`Self::operation_done`]: the oldest signalled operation is an ADD, and its entry is not
+    /// free after it. `None`: it is not that, and nothing has changed.
+    #[inline(always)]
+    pub fn add_done(&mut self) -> Option<u32> {
+        let &Pending { kind: Kind::Add, entry: index, frees } = self.pending.front()? else { return None };
+        let entry = self.entries.get_mut(index as usize)?;
+        if entry.owed < 2 {
+            return None;
+        }
+        entry.owed -= 1;
+        self.pending.pop_front();
+        self.slots_used = self.slots_used.saturating_sub(frees);
+        Some(index)
+    }
+
+    /// The ordinary case of [`Self::matched`]: the entry waits for this completion alone, and is free after it.
+    /// False: it is not that, and nothing has changed.
+    #[inline(always)]
+    pub fn last_matched(&mut self, index: u32) -> bool {
+        match self.entries.get_mut(index as usize) {
+            Some(entry) if entry.owed == 1 => entry.owed = 0,
+            Some(_) | None => return false,
+        }
+        self.free.push(index);
+        true
     }
 
     /// The last completion of a match was polled: whether the entry is free again.
@@ -237,7 +271,8 @@ mod tests {
 
     fn add(ledger: &mut Ledger, handle: u32, signalled: bool) -> u32 {
         let entry = ledger.reserve().unwrap();
-        ledger.added(entry, handle, signalled);
+        ledger.added(entry, signalled);
+        ledger.named(entry, handle);
         entry
     }
 
@@ -252,6 +287,23 @@ mod tests {
         assert_eq!(ledger.matched(entry), Ok(false));
         assert_eq!(ledger.operation_done(Kind::Add, true), Ok((entry, true)));
         assert_eq!((ledger.tags_free(), ledger.slots_free()), (2, 4));
+    }
+
+    #[test]
+    fn the_short_ways_do_the_ordinary_case_and_change_nothing_in_others() {
+        let mut ledger = ledger();
+        assert_eq!(ledger.add_done(), None);
+        let entry = add(&mut ledger, 7, true);
+        assert!(!ledger.last_matched(entry), "its ADD was not polled");
+        assert_eq!((ledger.add_done(), ledger.slots_free()), (Some(entry), 4));
+        assert!(ledger.last_matched(entry) && !ledger.last_matched(entry) && !ledger.last_matched(9));
+        assert_eq!(ledger.tags_free(), 2);
+        let entry = add(&mut ledger, 7, true);
+        assert_eq!(ledger.matched(entry), Ok(false));
+        assert_eq!(ledger.add_done(), None, "it frees its entry");
+        assert_eq!(ledger.operation_done(Kind::Add, true), Ok((entry, true)));
+        ledger.synced(true);
+        assert_eq!(ledger.add_done(), None, "a SYNC is the oldest");
     }
 
     #[test]

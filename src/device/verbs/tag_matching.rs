@@ -6,7 +6,7 @@
 
 use std::ptr;
 
-use super::completion::{Completion, PollError, QueueHandle, TagMatchingQueue};
+use super::completion::{Completion, Flags, PollError, QueueHandle, TagMatchingQueue};
 use super::error::{Errno, VerbsError};
 use super::ledger::{Kind, Ledger, LedgerError};
 use super::memory::ProtectionDomain;
@@ -22,83 +22,40 @@ pub struct TagMatchingSrq {
     receives: SharedReceives,
     queue: TagMatchingQueue,
     ledger: Ledger,
-    wrs: Vec<types::ibv_ops_wr>,
-    segments: Vec<[types::ibv_sge; SEGMENTS]>,
-    reserved: Vec<Option<u32>>,
+    prepared: Prepared,
 }
 
-// SAFETY: the pointers in the prepared requests lead into the vectors beside them, and are set anew at each call.
+// SAFETY: the pointers in the prepared requests lead into the vectors beside them, which never grow.
 unsafe impl Send for TagMatchingSrq {}
 
-/// What to do with the list.
+/// An operation without its entry: what they have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ListRequest {
-    /// The operation.
-    pub operation: ListOperation,
+pub struct Terms {
     /// Unexpected messages handled, to go with it (`IBV_OPS_TM_SYNC`).
-    pub unexpected_count: Option<u32>,
+    pub unexpected_count: Option<u16>,
     /// Whether a completion is wanted (`IBV_OPS_SIGNALED`).
     pub signalled: bool,
 }
 
-/// `ibv_ops_wr.opcode`, and what belongs to it.
+/// What goes into the list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ListOperation {
-    /// `IBV_WR_TAG_ADD`
-    Add {
-        /// Tag, with the ignored bits cleared.
-        tag: Tag,
-        /// What to ignore.
-        ignore: Ignore,
-        /// Where the payload goes; 0 segments, or 0 bytes: nowhere. Of more than one the driver takes the first.
-        buffer: Buffer,
-    },
-    /// `IBV_WR_TAG_DEL`
-    Del {
-        /// The entry that [`TagMatchingSrq::post`] gave.
-        entry: u32,
-    },
-    /// `IBV_WR_TAG_SYNC`
-    Sync,
+pub struct Tagged {
+    /// Tag, with the ignored bits cleared.
+    pub tag: Tag,
+    /// What to ignore.
+    pub ignore: Ignore,
+    /// Where the payload goes, in one segment; 0 bytes: nowhere.
+    pub buffer: Buffer,
 }
 
 /// A list of operations was not posted to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
-#[error("operation {posted} of the list was refused: {cause}; those before it are posted and will complete")]
+#[error("operation {posted} of the list was refused: ibv_post_srq_ops: {cause}")]
 pub struct PostError {
     /// How many were posted.
     pub posted: usize,
-    /// Why not the next.
-    pub cause: PostRefusal,
-}
-
-/// Why an operation was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PostRefusal {
-    /// By the driver: ENOMEM where there is no slot or no tag.
-    #[error("ibv_post_srq_ops: {0}")]
-    Driver(Errno),
-    /// Here: all tags are in use.
-    #[error("all tags are in use")]
-    NoTag,
-    /// Here, since the driver would corrupt itself: the entry is not in use, or has too many DELs under way.
-    #[error("DEL of entry {entry}, which is not in use or has too many DELs under way")]
-    NotInUse {
-        /// The entry.
-        entry: u32,
-    },
-}
-
-/// A completion, and what it did to the accounts.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TagCompletion {
-    /// As polled. Of a match, `wr_id` is the entry.
-    pub completion: Completion,
-    /// What it is.
-    pub kind: TagCompletionKind,
-    /// The entry is free again.
-    pub released: bool,
+    /// Why: ENOMEM where there is no slot or no tag.
+    pub cause: Errno,
 }
 
 /// What a completion of a TM-SRQ is about.
@@ -150,45 +107,99 @@ impl TagMatchingSrq {
             return Err(context.failed("ibv_create_srq_ex"));
         }
         let shared = Shared { raw, slab, _completions: Some(handle), domain: domain.clone() };
-        Ok(Self {
-            receives: SharedReceives::of(shared),
-            queue,
-            ledger: Ledger::new(tags, command_slots(operations)),
-            wrs: Vec::new(),
-            segments: Vec::new(),
-            reserved: Vec::new(),
-        })
+        let receives = SharedReceives::of(shared);
+        // SAFETY: the SRQ was just made.
+        let call = unsafe { sys::inline::find_post_srq_ops(raw) };
+        let call = call.ok_or_else(|| context.returned("ibv_post_srq_ops", libc::EOPNOTSUPP))?;
+        let ledger = Ledger::new(tags, command_slots(operations));
+        Ok(Self { receives, queue, ledger, prepared: Prepared::new(call) })
     }
 
-    /// Post operations as one list. `entries` receives the entry of each: of an ADD a new one, of a DEL its own, of a
-    /// SYNC 0.
+    /// Put an ADD behind what is posted next, and say which entry it has. `None`: there is no slot or no tag for it.
+    /// Operations are counted from here on.
+    #[inline]
+    pub fn put_add(&mut self, tagged: &Tagged, terms: Terms) -> Option<u32> {
+        if self.ledger.slots_free() == 0 {
+            return None;
+        }
+        let entry = self.ledger.reserve()?;
+        self.ledger.added(entry, terms.signalled);
+        self.prepared.put_add(entry, tagged, terms);
+        Some(entry)
+    }
+
+    /// Put a DEL behind what is posted next. False: there is no slot for it. Only for an entry that may be deleted
+    /// ([`Ledger::may_delete`]), and whose ADD was posted ([`Self::is_put`]).
+    pub fn put_del(&mut self, entry: u32, terms: Terms) -> bool {
+        if self.ledger.slots_free() == 0 {
+            return false;
+        }
+        let Some(handle) = self.ledger.handle(entry) else { return false };
+        self.ledger.deleted(entry, terms.signalled);
+        self.prepared.put(sys::IBV_WR_TAG_DEL, entry, handle, terms);
+        true
+    }
+
+    /// Put a SYNC behind what is posted next. False: there is no slot for it.
+    pub fn put_sync(&mut self, terms: Terms) -> bool {
+        if self.ledger.slots_free() == 0 {
+            return false;
+        }
+        self.ledger.synced(terms.signalled);
+        self.prepared.put(sys::IBV_WR_TAG_SYNC, 0, 0, terms);
+        true
+    }
+
+    /// Whether something of this entry was put and not posted.
+    #[must_use]
+    pub fn is_put(&self, entry: u32) -> bool {
+        self.prepared.names(entry)
+    }
+
+    /// Whether what was put must be posted before more is.
+    #[must_use]
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.prepared.is_full()
+    }
+
+    /// Post what was put, as one list.
     ///
     /// # Errors
-    /// One was refused; those before it are posted.
-    pub fn post(&mut self, requests: &[ListRequest], entries: &mut Vec<u32>) -> Result<(), PostError> {
-        entries.clear();
-        let (prepared, refusal) = self.prepare(requests);
-        let (posted, errno) = if prepared == 0 { (0, None) } else { self.post_prepared(prepared) };
-        self.enter(requests, posted, prepared, entries);
-        match (errno, refusal) {
-            (None, None) => Ok(()),
-            (Some(errno), _) => Err(PostError { posted, cause: PostRefusal::Driver(errno) }),
-            (None, Some(cause)) => Err(PostError { posted, cause }),
-        }
+    /// One was refused. What was put behind it is counted as posted: the list is of no more use.
+    #[inline]
+    pub fn post(&mut self) -> Result<(), PostError> {
+        if self.prepared.is_empty() { Ok(()) } else { self.prepared.post(&self.receives, &mut self.ledger) }
     }
 
-    /// Take completions, `max` at most, and say how many. An outer error: the queue is broken. The inner one: a
-    /// completion that does not fit the accounts.
+    /// Take completions, `max` at most, as far as there is room without growing, and say how many. What they mean is
+    /// asked of [`Self::account`], for each in turn.
     ///
     /// # Errors
     /// The queue is broken; what was taken before stands.
-    pub fn poll(
-        &mut self,
-        max: usize,
-        mut take: impl FnMut(Result<TagCompletion, LedgerError>),
-    ) -> Result<usize, PollError> {
-        let ledger = &mut self.ledger;
-        self.queue.poll(max, |completion| take(account(ledger, completion)))
+    #[inline]
+    pub fn poll(&mut self, max: usize, into: &mut Vec<Completion>) -> Result<usize, PollError> {
+        self.queue.poll(max, |completion| into.push(completion))
+    }
+
+    /// What a completion is, and whether it frees its entry.
+    ///
+    /// # Errors
+    /// It does not fit the accounts.
+    pub fn account(&mut self, completion: &Completion) -> Result<(TagCompletionKind, bool), LedgerError> {
+        account(&mut self.ledger, completion)
+    }
+
+    /// The ordinary completion of an ADD: its entry. `None`: it is not that, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn add_done(&mut self) -> Option<u32> {
+        self.ledger.add_done()
+    }
+
+    /// The ordinary completion of a match, which frees its entry. False: it is not that, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn last_matched(&mut self, entry: u32) -> bool {
+        self.ledger.last_matched(entry)
     }
 
     /// Post these buffers of the slab for unexpected messages.
@@ -249,105 +260,114 @@ impl TagMatchingSrq {
     pub fn completion_entries(&self) -> u32 {
         self.queue.entries()
     }
+}
 
-    /// Make the requests ready, up to the first that must not go out.
-    fn prepare(&mut self, requests: &[ListRequest]) -> (usize, Option<PostRefusal>) {
-        self.wrs.clear();
-        self.segments.clear();
-        self.segments.resize(requests.len(), [types::ibv_sge::default(); SEGMENTS]);
-        self.reserved.clear();
-        for (place, request) in requests.iter().enumerate() {
-            let mut wr = empty(request);
-            let mut reserved = None;
-            match request.operation {
-                ListOperation::Add { tag, ignore, buffer } => {
-                    let Some(entry) = self.ledger.reserve() else {
-                        return (place, Some(PostRefusal::NoTag));
-                    };
-                    reserved = Some(entry);
-                    // A segment of 0 bytes would be one of 2^31 to the device.
-                    let segments = if buffer.length == 0 { 0 } else { buffer.segments };
-                    wr.opcode = sys::IBV_WR_TAG_ADD;
-                    wr.wr_id = entry.into();
-                    wr.tm.add = types::ibv_ops_wr_add {
-                        recv_wr_id: entry.into(),
-                        sg_list: ptr::null_mut(),
-                        num_sge: if segments > 1 { 2 } else { segments.cast_signed() },
-                        tag: tag.0,
-                        mask: ignore.mask(),
-                    };
-                    if let Some(segments) = self.segments.get_mut(place) {
-                        *segments = [segment(&buffer); SEGMENTS];
-                        wr.tm.add.sg_list = segments.as_mut_ptr();
-                    }
-                }
-                ListOperation::Del { entry } => {
-                    let handle = self.ledger.handle(entry).filter(|_| self.ledger.may_delete(entry));
-                    let Some(handle) = handle else {
-                        return (place, Some(PostRefusal::NotInUse { entry }));
-                    };
-                    wr.opcode = sys::IBV_WR_TAG_DEL;
-                    wr.wr_id = entry.into();
-                    wr.tm.handle = handle;
-                }
-                ListOperation::Sync => wr.opcode = sys::IBV_WR_TAG_SYNC,
-            }
-            self.wrs.push(wr);
-            self.reserved.push(reserved);
+/// Operations that go down together, as the driver wants them. Links and scatter lists are set once.
+#[derive(Debug)]
+struct Prepared {
+    wrs: Vec<types::ibv_ops_wr>,
+    segments: Vec<types::ibv_sge>,
+    count: usize,
+    call: PostSrqOps,
+}
+
+impl Prepared {
+    fn new(call: PostSrqOps) -> Self {
+        let mut segments = vec![types::ibv_sge::default(); BATCH];
+        let mut wrs = vec![EMPTY; BATCH];
+        let (start, lists) = (wrs.as_mut_ptr(), segments.as_mut_ptr());
+        for (place, wr) in wrs.iter_mut().enumerate() {
+            wr.next = start.wrapping_add(place + 1);
+            wr.tm.add.sg_list = lists.wrapping_add(place);
         }
-        (requests.len(), None)
+        Self { wrs, segments, count: 0, call }
     }
 
-    fn post_prepared(&mut self, prepared: usize) -> (usize, Option<Errno>) {
-        let start = self.wrs.as_mut_ptr();
-        for (place, wr) in self.wrs.iter_mut().enumerate().take(prepared.saturating_sub(1)) {
-            wr.next = start.wrapping_add(place + 1);
+    #[inline(always)]
+    fn put_add(&mut self, entry: u32, tagged: &Tagged, terms: Terms) {
+        if let (Some(wr), Some(segment)) = (self.wrs.get_mut(self.count), self.segments.get_mut(self.count)) {
+            let Buffer { address, length, key, .. } = tagged.buffer;
+            segment.addr = address;
+            segment.length = u32::try_from(length).unwrap_or(u32::MAX);
+            segment.lkey = key;
+            terms.put(wr, sys::IBV_WR_TAG_ADD, entry);
+            wr.tm.add.recv_wr_id = entry.into();
+            // A segment of 0 bytes would be one of 2^31 to the device.
+            wr.tm.add.num_sge = i32::from(length > 0);
+            wr.tm.add.tag = tagged.tag.0;
+            wr.tm.add.mask = tagged.ignore.mask();
+            self.count += 1;
         }
+    }
+
+    fn put(&mut self, opcode: u32, entry: u32, handle: u32, terms: Terms) {
+        if let Some(wr) = self.wrs.get_mut(self.count) {
+            terms.put(wr, opcode, entry);
+            wr.tm.handle = handle;
+            self.count += 1;
+        }
+    }
+
+    fn names(&self, entry: u32) -> bool {
+        self.wrs
+            .iter()
+            .take(self.count)
+            .any(|wr| wr.opcode == sys::IBV_WR_TAG_ADD && wr.wr_id == u64::from(entry))
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    const fn is_full(&self) -> bool {
+        self.count == BATCH
+    }
+
+    #[inline]
+    fn post(&mut self, receives: &SharedReceives, ledger: &mut Ledger) -> Result<(), PostError> {
+        let count = std::mem::take(&mut self.count);
+        let start = self.wrs.as_mut_ptr();
+        let Some(last) = self.wrs.get_mut(count.wrapping_sub(1)) else { return Ok(()) };
+        last.next = ptr::null_mut();
         let mut bad = ptr::null_mut();
         // SAFETY: a linked list of requests with segments of this object's; DELs name entries in use; and nobody
-        // polls, since that needs this object too.
-        let errno = unsafe { sys::inline::post_srq_ops(self.receives.raw(), start, &mut bad) };
-        if errno == 0 {
-            return (prepared, None);
+        // polls, since that needs the queue's owner too.
+        let errno = unsafe { (self.call)(receives.raw(), start, &raw mut bad) };
+        if let Some(last) = self.wrs.get_mut(count - 1) {
+            last.next = start.wrapping_add(count);
         }
-        let posted = bad.addr().saturating_sub(start.addr()) / size_of::<types::ibv_ops_wr>();
-        (posted.min(prepared), Some(Errno::returned(errno)))
+        if errno != 0 {
+            let posted = bad.addr().saturating_sub(start.addr()) / size_of::<types::ibv_ops_wr>();
+            return Err(PostError { posted, cause: Errno::returned(errno) });
+        }
+        for wr in self.wrs.iter().take(count) {
+            if wr.opcode == sys::IBV_WR_TAG_ADD {
+                ledger.named(u32::try_from(wr.wr_id).unwrap_or(u32::MAX), wr.tm.handle);
+            }
+        }
+        Ok(())
     }
+}
 
-    /// Enter what was posted, and give back what was not.
-    fn enter(&mut self, requests: &[ListRequest], posted: usize, prepared: usize, entries: &mut Vec<u32>) {
-        for (place, request) in requests.iter().enumerate().take(posted) {
-            let handle = self.wrs.get(place).map_or(0, |wr| wr.tm.handle);
-            entries.push(match request.operation {
-                ListOperation::Add { .. } => {
-                    let entry = self.reserved.get(place).copied().flatten().unwrap_or(0);
-                    self.ledger.added(entry, handle, request.signalled);
-                    entry
-                }
-                ListOperation::Del { entry } => {
-                    self.ledger.deleted(entry, request.signalled);
-                    entry
-                }
-                ListOperation::Sync => {
-                    self.ledger.synced(request.signalled);
-                    0
-                }
-            });
-        }
-        for entry in self.reserved.drain(..).take(prepared).skip(posted).flatten() {
-            self.ledger.give_back(entry);
-        }
+impl Terms {
+    #[inline(always)]
+    fn put(self, wr: &mut types::ibv_ops_wr, opcode: u32, entry: u32) {
+        let signalled = if self.signalled { sys::IBV_OPS_SIGNALED } else { 0 };
+        let sync = if self.unexpected_count.is_some() { sys::IBV_OPS_TM_SYNC } else { 0 };
+        wr.wr_id = entry.into();
+        wr.opcode = opcode;
+        wr.flags = signalled | sync;
+        wr.tm.unexpected_cnt = self.unexpected_count.unwrap_or(0).into();
     }
 }
 
 /// What a completion is, by its flags where it has some (TM-CONTRACT 9), and what it does to the accounts.
-fn account(ledger: &mut Ledger, completion: Completion) -> Result<TagCompletion, LedgerError> {
-    let done = |kind, released| Ok(TagCompletion { completion, kind, released });
+fn account(ledger: &mut Ledger, completion: &Completion) -> Result<(TagCompletionKind, bool), LedgerError> {
     let flags = completion.flags;
     let success = match completion.status {
         sys::IBV_WC_SUCCESS | sys::IBV_WC_TM_RNDV_INCOMPLETE => true,
         sys::IBV_WC_TM_ERR => false,
-        _ => return done(TagCompletionKind::Failed, false),
+        _ => return Ok((TagCompletionKind::Failed, false)),
     };
     let operation = match completion.opcode {
         sys::IBV_WC_TM_ADD => Some(Kind::Add),
@@ -357,47 +377,21 @@ fn account(ledger: &mut Ledger, completion: Completion) -> Result<TagCompletion,
     };
     if let Some(kind) = operation {
         let (entry, released) = ledger.operation_done(kind, success)?;
-        return done(TagCompletionKind::Operation(kind, entry), released);
+        return Ok((TagCompletionKind::Operation(kind, entry), released));
     }
-    if flags.matched || flags.data_valid || completion.status == sys::IBV_WC_TM_RNDV_INCOMPLETE {
+    let is_data = flags.has(Flags::DATA_VALID);
+    if flags.has(Flags::MATCHED) || is_data || completion.status == sys::IBV_WC_TM_RNDV_INCOMPLETE {
         let entry = u32::try_from(completion.wr_id).unwrap_or(u32::MAX);
         if !ledger.is_in_use(entry) {
             return Err(LedgerError::NothingOwed { index: entry });
         }
-        let released = if flags.data_valid { ledger.matched(entry)? } else { false };
-        return done(TagCompletionKind::Match(entry), released);
+        let released = if is_data { ledger.matched(entry)? } else { false };
+        return Ok((TagCompletionKind::Match(entry), released));
     }
     match completion.opcode {
-        sys::IBV_WC_TM_NO_TAG => done(TagCompletionKind::NoTag, false),
-        _ => done(TagCompletionKind::Unexpected, false),
+        sys::IBV_WC_TM_NO_TAG => Ok((TagCompletionKind::NoTag, false)),
+        _ => Ok((TagCompletionKind::Unexpected, false)),
     }
-}
-
-fn empty(request: &ListRequest) -> types::ibv_ops_wr {
-    let signalled = if request.signalled { sys::IBV_OPS_SIGNALED } else { 0 };
-    let sync = if request.unexpected_count.is_some() { sys::IBV_OPS_TM_SYNC } else { 0 };
-    types::ibv_ops_wr {
-        wr_id: 0,
-        next: ptr::null_mut(),
-        opcode: sys::IBV_WR_TAG_SYNC,
-        flags: signalled | sync,
-        tm: types::ibv_ops_wr_tm {
-            unexpected_cnt: request.unexpected_count.unwrap_or(0),
-            handle: 0,
-            add: types::ibv_ops_wr_add {
-                recv_wr_id: 0,
-                sg_list: ptr::null_mut(),
-                num_sge: 0,
-                tag: 0,
-                mask: 0,
-            },
-        },
-    }
-}
-
-fn segment(buffer: &Buffer) -> types::ibv_sge {
-    let length = u32::try_from(buffer.length).unwrap_or(u32::MAX);
-    types::ibv_sge { addr: buffer.address, length, lkey: buffer.key }
 }
 
 /// Operations that can be outstanding where so many were asked for (TM-CONTRACT 6.1): a power of two.
@@ -406,68 +400,82 @@ pub fn command_slots(operations: u32) -> u32 {
     if operations == 0 { 0 } else { operations.checked_next_power_of_two().unwrap_or(u32::MAX) }
 }
 
-/// More than one is for tests of the driver alone.
-const SEGMENTS: usize = 2;
+type PostSrqOps = unsafe extern "C" fn(
+    *mut types::ibv_srq,
+    *mut types::ibv_ops_wr,
+    *mut *mut types::ibv_ops_wr,
+) -> libc::c_int;
+
+/// Operations that go down in one list at most.
+const BATCH: usize = 64;
+const EMPTY: types::ibv_ops_wr = types::ibv_ops_wr {
+    wr_id: 0,
+    next: ptr::null_mut(),
+    opcode: sys::IBV_WR_TAG_SYNC,
+    flags: 0,
+    tm: types::ibv_ops_wr_tm {
+        unexpected_cnt: 0,
+        handle: 0,
+        add: types::ibv_ops_wr_add { recv_wr_id: 0, sg_list: ptr::null_mut(), num_sge: 0, tag: 0, mask: 0 },
+    },
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::verbs::completion::Flags;
 
     fn completion(opcode: u32, flags: Flags) -> Completion {
         Completion { opcode, flags, ..Completion::default() }
     }
 
-    const MATCHED: Flags = Flags { matched: true, data_valid: false, sync_requested: false };
-    const WHOLE: Flags = Flags { matched: true, data_valid: true, sync_requested: false };
-    const DATA: Flags = Flags { matched: false, data_valid: true, sync_requested: false };
-    const NONE: Flags = Flags { matched: false, data_valid: false, sync_requested: false };
-
     fn one_entry() -> Ledger {
         let mut ledger = Ledger::new(1, 4);
         let entry = ledger.reserve().unwrap();
-        ledger.added(entry, 0, false);
+        ledger.added(entry, false);
         ledger
     }
 
     #[test]
     fn flags_decide_what_a_completion_is_and_not_its_opcode() {
         for opcode in [sys::IBV_WC_TM_RECV, sys::IBV_WC_RECV, sys::IBV_WC_SEND] {
-            let told = account(&mut one_entry(), completion(opcode, WHOLE)).unwrap();
-            assert_eq!((told.kind, told.released), (TagCompletionKind::Match(0), true), "{opcode}");
+            let told = account(&mut one_entry(), &completion(opcode, Flags::WHOLE)).unwrap();
+            assert_eq!(told, (TagCompletionKind::Match(0), true), "{opcode}");
         }
         for opcode in [sys::IBV_WC_TM_RECV, sys::IBV_WC_RECV] {
-            let told = account(&mut one_entry(), completion(opcode, NONE)).unwrap();
-            assert_eq!((told.kind, told.released), (TagCompletionKind::Unexpected, false), "{opcode}");
+            let told = account(&mut one_entry(), &completion(opcode, Flags::NONE)).unwrap();
+            assert_eq!(told, (TagCompletionKind::Unexpected, false), "{opcode}");
         }
-        let told = account(&mut one_entry(), completion(sys::IBV_WC_TM_NO_TAG, NONE)).unwrap();
-        assert_eq!(told.kind, TagCompletionKind::NoTag);
+        let told = account(&mut one_entry(), &completion(sys::IBV_WC_TM_NO_TAG, Flags::NONE)).unwrap();
+        assert_eq!(told.0, TagCompletionKind::NoTag);
     }
 
     #[test]
     fn an_entry_is_released_by_the_completion_with_its_data() {
         let mut ledger = one_entry();
-        let told = account(&mut ledger, completion(sys::IBV_WC_TM_RECV, MATCHED)).unwrap();
-        assert!(!told.released);
-        let told = account(&mut ledger, completion(sys::IBV_WC_TM_RECV, DATA)).unwrap();
-        assert!(told.released);
+        let told = account(&mut ledger, &completion(sys::IBV_WC_TM_RECV, Flags::MATCHED)).unwrap();
+        assert!(!told.1);
+        let told = account(&mut ledger, &completion(sys::IBV_WC_TM_RECV, Flags::DATA_VALID)).unwrap();
+        assert!(told.1);
     }
 
     #[test]
     fn a_match_of_an_entry_not_in_use_is_an_error_and_one_with_an_error_names_none() {
         let mut ledger = Ledger::new(1, 4);
-        let error = account(&mut ledger, completion(sys::IBV_WC_TM_RECV, WHOLE)).unwrap_err();
+        let error = account(&mut ledger, &completion(sys::IBV_WC_TM_RECV, Flags::WHOLE)).unwrap_err();
         assert_eq!(error, LedgerError::NothingOwed { index: 0 });
-        let failed = Completion { status: sys::IBV_WC_GENERAL_ERR, ..completion(sys::IBV_WC_TM_RECV, NONE) };
-        assert_eq!(account(&mut ledger, failed).unwrap().kind, TagCompletionKind::Failed);
+        let failed =
+            Completion { status: sys::IBV_WC_GENERAL_ERR, ..completion(sys::IBV_WC_TM_RECV, Flags::NONE) };
+        assert_eq!(account(&mut ledger, &failed).unwrap().0, TagCompletionKind::Failed);
     }
 
     #[test]
     fn a_rendezvous_that_is_handed_back_is_a_match_whatever_its_flags() {
-        let incomplete =
-            Completion { status: sys::IBV_WC_TM_RNDV_INCOMPLETE, ..completion(sys::IBV_WC_TM_RECV, MATCHED) };
-        let told = account(&mut one_entry(), incomplete).unwrap();
-        assert_eq!((told.kind, told.released), (TagCompletionKind::Match(0), false));
+        let incomplete = Completion {
+            status: sys::IBV_WC_TM_RNDV_INCOMPLETE,
+            ..completion(sys::IBV_WC_TM_RECV, Flags::MATCHED)
+        };
+        let told = account(&mut one_entry(), &incomplete).unwrap();
+        assert_eq!(told, (TagCompletionKind::Match(0), false));
     }
 
     #[test]

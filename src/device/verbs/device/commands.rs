@@ -4,7 +4,7 @@
 //! nobody polls, and only when a slot and a tag are known to be free (TM-CONTRACT 6.2, 15).
 
 use super::super::error::Errno;
-use super::super::tag_matching::{ListOperation, ListRequest};
+use super::super::tag_matching::{PostError, Tagged, Terms};
 use super::held::{Body, Held};
 use super::sending::{ReadFor, ReadJob};
 use super::side::ReceiveSide;
@@ -16,11 +16,24 @@ impl VerbsDevice {
     /// Take commands in order, and say how many. What goes wrong is the device's failure.
     pub(super) fn submit_all(&mut self, commands: &[Command]) -> usize {
         for (taken, command) in commands.iter().enumerate() {
-            let is_list = matches!(command, Command::Add { .. } | Command::Del { .. } | Command::Sync { .. });
-            let done = if is_list {
-                self.put_together(command)
-            } else {
-                self.post_together().and_then(|()| self.execute(command)).map(|()| true)
+            let done = match command {
+                Command::Add { handle, tag, ignore, buffer, unexpected_count, signalled } => {
+                    let terms = Terms { unexpected_count: Some(*unexpected_count), signalled: *signalled };
+                    let tagged = Tagged { tag: *tag, ignore: *ignore, buffer: *buffer };
+                    self.put_add(*handle, &tagged, terms)
+                }
+                Command::Del { handle, signalled } => {
+                    self.put_del(*handle, Terms { unexpected_count: None, signalled: *signalled })
+                }
+                Command::Sync { unexpected_count, signalled } => {
+                    self.put_sync(Terms { unexpected_count: Some(*unexpected_count), signalled: *signalled })
+                }
+                Command::Receive { .. }
+                | Command::Answer { .. }
+                | Command::Read { .. }
+                | Command::Copy { .. } => {
+                    self.post_together().and_then(|()| self.execute(command)).map(|()| true)
+                }
             };
             match done {
                 Ok(true) => {}
@@ -29,7 +42,6 @@ impl VerbsDevice {
                     return taken;
                 }
                 Err(error) => {
-                    self.scratch.requests.clear();
                     self.fail(error);
                     return taken;
                 }
@@ -39,111 +51,74 @@ impl VerbsDevice {
         commands.len()
     }
 
+    #[inline(always)]
     fn post_or_fail(&mut self) {
         if let Err(error) = self.post_together() {
             self.fail(error);
         }
     }
 
-    /// Put a list operation behind those that go down together. False: there is no room for it now.
-    fn put_together(&mut self, command: &Command) -> Result<bool, DeviceError> {
-        let (operation, count, signalled, name) = match *command {
-            Command::Add { handle, tag, ignore, buffer, unexpected_count, signalled } => {
-                self.check_add(handle, &buffer)?;
-                let operation = ListOperation::Add { tag, ignore, buffer };
-                (operation, Some(unexpected_count), signalled, Some(handle))
-            }
-            Command::Del { handle, signalled } => {
-                if self.scratch.names.contains(&Some(handle)) {
-                    // Its ADD goes down first.
-                    self.post_together()?;
-                }
-                let entry = self.matching().and_then(|matching| matching.entry_of(handle));
-                let in_use = |entry: &u32| {
-                    let matching = self.tag_matching();
-                    matching.is_some_and(|srq| srq.ledger().may_delete(*entry))
-                };
-                let Some(entry) = entry.filter(in_use) else {
-                    return Err(host_fault(&format!("DEL of {handle:?}, which is not in use")));
-                };
-                (ListOperation::Del { entry }, None, signalled, None)
-            }
-            Command::Sync { unexpected_count, signalled } => {
-                (ListOperation::Sync, Some(unexpected_count), signalled, None)
-            }
-            Command::Receive { .. }
-            | Command::Answer { .. }
-            | Command::Read { .. }
-            | Command::Copy { .. } => {
-                return Ok(false);
-            }
-        };
-        let (adds, waiting) = (self.scratch.names.iter().flatten().count(), self.scratch.requests.len());
-        let Some(matching) = self.matching() else {
-            return Err(host_fault("a list operation on a device without a list"));
-        };
-        let ledger = matching.srq.ledger();
-        let no_slot = ledger.slots_free() as usize <= waiting;
-        let no_tag = name.is_some() && ledger.tags_free() <= adds;
-        if no_slot || no_tag {
-            return Ok(false);
-        }
-        let unexpected_count = count.map(u32::from);
-        self.scratch.requests.push(ListRequest { operation, unexpected_count, signalled });
-        self.scratch.names.push(name);
-        Ok(true)
-    }
-
-    fn check_add(&self, handle: TagHandle, buffer: &Buffer) -> Result<(), DeviceError> {
-        let ReceiveSide::Matching(matching) = &self.side else {
+    /// Put an ADD behind what goes down together. False: there is no room for it now.
+    #[inline(always)]
+    fn put_add(&mut self, handle: TagHandle, tagged: &Tagged, terms: Terms) -> Result<bool, DeviceError> {
+        let ReceiveSide::Matching(matching) = &mut self.side else {
             return Err(host_fault("ADD to a device without a list"));
         };
-        let place = matching.handles.get(handle.index as usize).copied().flatten();
-        if place.is_some() || self.scratch.names.contains(&Some(handle)) {
+        if !matching.is_unnamed(handle.index) {
             return Err(host_fault(&format!("ADD of {handle:?}, whose place was not released")));
         }
-        let Buffer { length, segments, key, .. } = *buffer;
+        let Buffer { length, segments, key, .. } = tagged.buffer;
         if length > self.capabilities.buffer_length_max || segments != 1 || (key == 0 && length > 0) {
             let text = format!("ADD of {length} bytes in {segments} segments with key {key:#x}");
             return Err(host_fault(&text));
         }
-        Ok(())
+        if matching.srq.is_full() {
+            matching.srq.post().map_err(counted)?;
+        }
+        let Some(entry) = matching.srq.put_add(tagged, terms) else { return Ok(false) };
+        matching.name(handle, entry, tagged.buffer);
+        Ok(true)
+    }
+
+    fn put_del(&mut self, handle: TagHandle, terms: Terms) -> Result<bool, DeviceError> {
+        let ReceiveSide::Matching(matching) = &mut self.side else {
+            return Err(host_fault("a list operation on a device without a list"));
+        };
+        let entry = matching.entry_of(handle).filter(|entry| matching.srq.ledger().may_delete(*entry));
+        let Some(entry) = entry else {
+            return Err(host_fault(&format!("DEL of {handle:?}, which is not in use")));
+        };
+        // Only the driver names an entry, so its ADD goes down first.
+        if matching.srq.is_full() || matching.srq.is_put(entry) {
+            matching.srq.post().map_err(counted)?;
+        }
+        if !matching.srq.put_del(entry, terms) {
+            return Ok(false);
+        }
+        // An unsignalled DEL is taken for a success at once.
+        if !terms.signalled && !matching.srq.ledger().is_in_use(entry) {
+            self.released(entry);
+        }
+        Ok(true)
+    }
+
+    fn put_sync(&mut self, terms: Terms) -> Result<bool, DeviceError> {
+        let ReceiveSide::Matching(matching) = &mut self.side else {
+            return Err(host_fault("a list operation on a device without a list"));
+        };
+        if matching.srq.is_full() {
+            matching.srq.post().map_err(counted)?;
+        }
+        Ok(matching.srq.put_sync(terms))
     }
 
     /// Post what was put together.
+    #[inline(always)]
     fn post_together(&mut self) -> Result<(), DeviceError> {
-        if self.scratch.requests.is_empty() {
-            return Ok(());
+        match &mut self.side {
+            ReceiveSide::Matching(matching) => matching.srq.post().map_err(counted),
+            ReceiveSide::Plain(_) | ReceiveSide::Gone => Ok(()),
         }
-        let requests = std::mem::take(&mut self.scratch.requests);
-        let names = std::mem::take(&mut self.scratch.names);
-        let mut entries = std::mem::take(&mut self.scratch.entries);
-        let posted = match self.matching() {
-            Some(matching) => matching.srq.post(&requests, &mut entries),
-            None => Ok(()),
-        };
-        for ((request, name), entry) in requests.iter().zip(&names).zip(&entries) {
-            match (request.operation, name) {
-                (ListOperation::Add { buffer, .. }, Some(handle)) => {
-                    if let Some(matching) = self.matching() {
-                        matching.name(*handle, *entry, buffer);
-                    }
-                }
-                // An unsignalled DEL is taken for a success at once.
-                (ListOperation::Del { .. }, _) if !request.signalled && self.is_free(*entry) => {
-                    self.released(*entry);
-                }
-                _ => {}
-            }
-        }
-        (self.scratch.requests, self.scratch.names, self.scratch.entries) = (requests, names, entries);
-        self.scratch.requests.clear();
-        self.scratch.names.clear();
-        posted.map_err(|error| DeviceError::Contract(format!("the driver, which was counted: {error}")))
-    }
-
-    fn is_free(&self, entry: u32) -> bool {
-        self.tag_matching().is_some_and(|srq| !srq.ledger().is_in_use(entry))
     }
 
     fn execute(&mut self, command: &Command) -> Result<(), DeviceError> {
@@ -300,6 +275,12 @@ impl VerbsDevice {
         held.body = Body::Copied(bytes.get(TMH as usize..).unwrap_or_default().into());
         self.buffers.give_back(index);
     }
+}
+
+/// Slots and tags were counted, so that the driver has nothing to refuse.
+#[cold]
+fn counted(error: PostError) -> DeviceError {
+    DeviceError::Contract(format!("the driver, which was counted: {error}"))
 }
 
 /// Bytes before an eager payload.

@@ -129,6 +129,12 @@ impl Sizes {
         }
     }
 
+    /// The same with fewer command slots.
+    pub(super) fn with_slots(self, slots: u32) -> Self {
+        let saved = self.slots.saturating_sub(slots);
+        Self { slots, counted: self.counted - saved, completions: self.completions - saved, ..self }
+    }
+
     /// Without.
     pub(super) fn plain(config: &VerbsConfig, limits: &Limits) -> Self {
         let buffers = config.unexpected_buffers.saturating_add(config.spare_buffers);

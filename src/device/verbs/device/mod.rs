@@ -33,10 +33,9 @@ use slab::Slab as Table;
 use super::completion::{Completion, CompletionQueue};
 use super::context::{Context, Limits, Port};
 use super::error::{TagMatchingRefusal, VerbsError};
-use super::ledger::LedgerError;
 use super::memory::{MemoryRegion, ProtectionDomain, RemoteAccess};
 use super::receives::Slab;
-use super::tag_matching::{ListRequest, TagCompletion, TagMatchingSrq};
+use super::tag_matching::TagMatchingSrq;
 use crate::device::Device;
 use crate::ids::MessageToken;
 use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink};
@@ -91,10 +90,7 @@ pub struct VerbsDevice {
 #[derive(Debug, Default)]
 struct Scratch {
     completions: Vec<Completion>,
-    taken: Vec<Result<TagCompletion, LedgerError>>,
-    requests: Vec<ListRequest>,
-    names: Vec<Option<crate::ids::TagHandle>>,
-    entries: Vec<u32>,
+    taken: Vec<Completion>,
     indexes: Vec<u32>,
 }
 
@@ -251,10 +247,10 @@ impl VerbsDevice {
         }
     }
 
-    /// Take from the queues; `room` events may be told. False: nothing was there.
-    fn progress(&mut self, room: usize) -> bool {
+    /// Take from the queues; `room` events may be told: how many were, and whether anything was there.
+    fn progress(&mut self, room: usize, sink: &mut dyn EventSink) -> (usize, bool) {
         self.polls = self.polls.wrapping_add(1);
-        let received = self.poll_receives(room);
+        let (received, told) = self.poll_receives(room, sink);
         let sent = self.poll_sends();
         if self.polls.is_multiple_of(self.config.events_every.max(1)) {
             self.poll_events();
@@ -262,7 +258,7 @@ impl VerbsDevice {
         if received + sent == 0 {
             self.idle();
         }
-        received + sent > 0 || !self.pending.is_empty()
+        (told, received + sent > 0 || !self.pending.is_empty())
     }
 
     fn matching(&mut self) -> Option<&mut Matching> {
@@ -323,7 +319,12 @@ impl Device for VerbsDevice {
                     | Event::PathLost { .. } => {}
                 }
             }
-            let is_over = told >= max || self.failure.is_some() || !self.progress(max - told);
+            let mut is_over = told >= max || self.failure.is_some();
+            if !is_over {
+                let (more, was_there) = self.progress(max - told, sink);
+                told += more;
+                is_over = !was_there;
+            }
             if is_over && (told >= max || self.pending.is_empty()) {
                 return Ok(told);
             }

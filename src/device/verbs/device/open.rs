@@ -7,7 +7,7 @@ use slab::Slab as Table;
 
 use super::super::completion::{CompletionQueue, TagMatchingQueue};
 use super::super::context::{Context, Limits, LinkLayer, Port, TagMatchingLimits};
-use super::super::error::{TagMatchingRefusal, VerbsError};
+use super::super::error::{Errno, TagMatchingRefusal, VerbsError};
 use super::super::memory::ProtectionDomain;
 use super::super::receives::{SharedReceives, Slab};
 use super::super::sys;
@@ -197,10 +197,21 @@ fn matching_side(
             + u64::from(config.spare_buffers)
             + u64::from(config.peers) * 4,
     })?;
-    let queue = TagMatchingQueue::new(domain.context(), sizes.completions)?;
-    let slab = Slab::new(domain, sizes.unexpected + config.spare_buffers, buffer_length(config))?;
-    let srq = TagMatchingSrq::new(domain, queue, slab, sizes.tags, sizes.slots)?;
-    Ok((ReceiveSide::Matching(Box::new(Matching::new(srq, sizes.tags))), sizes))
+    let mut sizes = sizes;
+    loop {
+        let queue = TagMatchingQueue::new(domain.context(), sizes.completions)?;
+        let slab = Slab::new(domain, sizes.unexpected + config.spare_buffers, buffer_length(config))?;
+        match TagMatchingSrq::new(domain, queue, slab, sizes.tags, sizes.slots) {
+            Ok(srq) => return Ok((ReceiveSide::Matching(Box::new(Matching::new(srq, sizes.tags))), sizes)),
+            // More command slots than the driver's queue of them holds are refused like everything else.
+            Err(VerbsError::Call { cause: Errno(libc::EINVAL | libc::ENOMEM), .. })
+                if sizes.slots > SLOTS_WITHOUT_DOUBT =>
+            {
+                sizes = sizes.with_slots(sizes.slots / 2);
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn capabilities(config: &VerbsConfig, limits: &Limits, sizes: &Sizes) -> Capabilities {
@@ -223,6 +234,8 @@ fn buffer_length(config: &VerbsConfig) -> u32 {
     config.eager_limit.saturating_add(HEADERS).max(BUFFER_MIN)
 }
 
+/// So many command slots every driver has room for: that they are refused has another reason.
+const SLOTS_WITHOUT_DOUBT: u32 = 1024;
 /// Bytes of TMH and RVH.
 const REQUEST: u32 = 32;
 /// Room for the headers of messages with and without a tag (`wire`).

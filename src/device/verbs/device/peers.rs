@@ -25,6 +25,8 @@ pub(super) struct Peers {
     table: Table<Peer>,
     by_id: HashMap<u32, usize, BuildHasherDefault<NumberHasher>>,
     by_number: HashMap<u32, usize, BuildHasherDefault<NumberHasher>>,
+    /// The queue pair that was heard last, and its peer's place.
+    last: Option<(u32, usize)>,
 }
 
 /// A peer.
@@ -84,6 +86,22 @@ impl Peers {
         Some((index, self.table.get_mut(index)?))
     }
 
+    /// Something came through this queue pair: from whom.
+    #[inline(always)]
+    pub(super) fn heard(&mut self, number: u32) -> Option<PeerId> {
+        let index = match self.last {
+            Some((last, index)) if last == number => index,
+            Some(_) | None => {
+                let index = *self.by_number.get(&number)?;
+                self.last = Some((number, index));
+                index
+            }
+        };
+        let peer = self.table.get_mut(index)?;
+        peer.heard = true;
+        Some(peer.id)
+    }
+
     /// By the address of one of its queue pairs.
     pub(super) fn by_object(&self, object: usize) -> Option<usize> {
         let is_it =
@@ -101,6 +119,7 @@ impl Peers {
 
     pub(super) fn remove(&mut self, index: usize) -> Option<Peer> {
         let peer = self.table.try_remove(index)?;
+        self.last = None;
         self.by_id.remove(&peer.id.0);
         self.by_number.remove(&peer.receive.number());
         self.by_number.remove(&peer.send.number());
@@ -117,6 +136,7 @@ impl Peers {
     }
 
     pub(super) fn clear(&mut self) -> Vec<Peer> {
+        self.last = None;
         self.by_id.clear();
         self.by_number.clear();
         self.table.drain().collect()

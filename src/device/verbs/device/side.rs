@@ -25,8 +25,8 @@ pub(super) struct Matching {
     pub(super) srq: TagMatchingSrq,
     /// By the number of the ledger.
     pub(super) entries: Vec<Entry>,
-    /// By the engine's index: its generation, and the number of the ledger.
-    pub(super) handles: Vec<Option<(u32, u32)>>,
+    /// By the engine's index: its generation, and the number of the ledger or [`NO_ENTRY`].
+    handles: Vec<(u32, u32)>,
 }
 
 /// A shared receive queue without a list.
@@ -70,17 +70,24 @@ impl Matching {
 
     /// The ledger's number of an entry.
     pub(super) fn entry_of(&self, handle: TagHandle) -> Option<u32> {
-        let (generation, entry) = (*self.handles.get(handle.index as usize)?)?;
-        (generation == handle.generation).then_some(entry)
+        let &(generation, entry) = self.handles.get(handle.index as usize)?;
+        (generation == handle.generation && entry != NO_ENTRY).then_some(entry)
     }
 
+    /// Whether no entry has this index.
+    #[inline(always)]
+    pub(super) fn is_unnamed(&self, index: u32) -> bool {
+        self.handles.get(index as usize).is_none_or(|&(_, entry)| entry == NO_ENTRY)
+    }
+
+    #[inline(always)]
     pub(super) fn name(&mut self, handle: TagHandle, entry: u32, buffer: Buffer) {
         let index = handle.index as usize;
         if self.handles.len() <= index {
-            self.handles.resize(index + 1, None);
+            self.handles.resize(index + 1, (0, NO_ENTRY));
         }
         if let Some(place) = self.handles.get_mut(index) {
-            *place = Some((handle.generation, entry));
+            *place = (handle.generation, entry);
         }
         if let Some(place) = self.entries.get_mut(entry as usize) {
             *place = Entry { handle, buffer, stage: Stage::Posted, is_released: false };
@@ -88,11 +95,13 @@ impl Matching {
     }
 
     /// Forget an entry of which everything was told.
+    #[inline(always)]
     pub(super) fn forget(&mut self, entry: u32) -> Option<TagHandle> {
         let place = self.entries.get_mut(entry as usize)?;
-        let handle = std::mem::replace(place, Entry::FREE).handle;
+        let handle = std::mem::replace(&mut place.handle, Entry::FREE.handle);
+        (place.stage, place.is_released) = (Stage::Free, false);
         if let Some(named) = self.handles.get_mut(handle.index as usize) {
-            *named = None;
+            named.1 = NO_ENTRY;
         }
         Some(handle)
     }
@@ -216,6 +225,9 @@ pub(super) struct Untagged {
     /// Its bytes, where its buffer was needed.
     pub(super) copied: Option<Box<[u8]>>,
 }
+
+/// The number of no entry: the ledger has fewer.
+const NO_ENTRY: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {

@@ -123,15 +123,27 @@ pub unsafe fn get_srq_num(srq: *mut ibv_srq, number: &mut u32) -> c_int {
     }
 }
 
-/// `ibv_post_srq_ops`
+/// `ibv_post_srq_ops`, to be called as often as needed: it stays the same while the context is open. For each call the
+/// SRQ exists; the list is linked to its end and its scatter lists exist; each handle of a DEL is in use; nobody polls
+/// the SRQ's completion queue meanwhile (TM-CONTRACT 6.2). `None`: the provider has none.
 ///
 /// # Safety
-/// The SRQ exists; the list is linked to its end and its scatter lists exist; each handle of a DEL is in use; nobody
-/// polls the SRQ's completion queue meanwhile (TM-CONTRACT 6.2).
-pub unsafe fn post_srq_ops(srq: *mut ibv_srq, list: *mut ibv_ops_wr, bad: &mut *mut ibv_ops_wr) -> c_int {
+/// The SRQ exists.
+pub unsafe fn find_post_srq_ops(
+    srq: *mut ibv_srq,
+) -> Option<unsafe extern "C" fn(*mut ibv_srq, *mut ibv_ops_wr, *mut *mut ibv_ops_wr) -> c_int> {
     // SAFETY: the SRQ exists.
     let context = unsafe { (*srq).context };
-    match slot!(context, post_srq_ops) {
+    slot!(context, post_srq_ops)
+}
+
+/// `ibv_post_srq_ops`, once
+///
+/// # Safety
+/// As at [`find_post_srq_ops`], and what it says of each call.
+pub unsafe fn post_srq_ops(srq: *mut ibv_srq, list: *mut ibv_ops_wr, bad: &mut *mut ibv_ops_wr) -> c_int {
+    // SAFETY: the SRQ exists.
+    match unsafe { find_post_srq_ops(srq) } {
         // SAFETY: the provider's function.
         Some(call) => unsafe { call(srq, list, bad) },
         None => {
