@@ -28,7 +28,12 @@ impl VerbsDevice {
                 Command::Sync { unexpected_count, signalled } => {
                     self.put_sync(Terms { unexpected_count: Some(*unexpected_count), signalled: *signalled })
                 }
-                _ => self.post_together().and_then(|()| self.execute(command)).map(|()| true),
+                Command::Receive { .. }
+                | Command::Answer { .. }
+                | Command::Read { .. }
+                | Command::Copy { .. } => {
+                    self.post_together().and_then(|()| self.execute(command)).map(|()| true)
+                }
             };
             match done {
                 Ok(true) => {}
