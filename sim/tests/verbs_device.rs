@@ -6,18 +6,11 @@
 #[path = "verbs/rig.rs"]
 mod rig;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use rig::{PEER, Pair, Side, config, data, hca, word};
 use tagmatch::device::Device;
 use tagmatch::device::soft::switches::{HandBack, Switches};
-use tagmatch::device::verbs::completion::TagMatchingQueue;
-use tagmatch::device::verbs::context::Context;
 use tagmatch::device::verbs::device::{Message, SendError, Sending};
 use tagmatch::device::verbs::error::{TagMatchingRefusal, VerbsError};
-use tagmatch::device::verbs::memory::ProtectionDomain;
-use tagmatch::device::verbs::receives::Slab;
-use tagmatch::device::verbs::tag_matching::{ListOperation, ListRequest, TagMatchingSrq};
 use tagmatch::device::verbs::{HostMemory, TagMatching, VerbsConfig, VerbsDevice};
 use tagmatch::ids::{Tag, TagHandle, TransferId};
 use tagmatch::seam::{
@@ -337,25 +330,6 @@ fn nothing_is_written_for_an_entry_of_no_bytes() {
     pair.left.eager(2, b"beyond");
     pair.settle();
     assert_eq!(pair.right.read(0, 8), [0; 8]);
-}
-
-#[test]
-fn a_poll_whose_taker_panics_leaves_the_queue_usable() {
-    let hca = hca(HcaConfig::default());
-    let context = Context::open(Some(hca.name())).unwrap();
-    let domain = ProtectionDomain::new(&context).unwrap();
-    let queue = TagMatchingQueue::new(&context, 256).unwrap();
-    let slab = Slab::new(&domain, 40, 256).unwrap();
-    let mut srq = TagMatchingSrq::new(&domain, queue, slab, 31, 8).unwrap();
-    let sync = ListRequest { operation: ListOperation::Sync, unexpected_count: Some(0), signalled: true };
-    srq.post(&[sync; 2], &mut Vec::new()).unwrap();
-    hca.run(100_000);
-    let panicked = catch_unwind(AssertUnwindSafe(|| srq.poll(1, |_| panic!("of the taker"))));
-    assert!(panicked.is_err());
-    let mut taken = Vec::new();
-    assert_eq!(srq.poll(8, |completion| taken.push(completion.is_ok())), Ok(1));
-    assert_eq!(taken, [true]);
-    srq.post(&[sync], &mut Vec::new()).unwrap();
 }
 
 #[test]
