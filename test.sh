@@ -30,7 +30,7 @@ packages() {
     }
     present 'command -v valgrind' valgrind libc6-dbg
     present 'command -v ibv_devinfo' ibverbs-utils
-    present 'ls /usr/lib/*/libibverbs/libmlx5-rdmav*.so /usr/lib64/libibverbs/libmlx5-rdmav*.so | grep -q mlx5' \
+    present 'compgen -G "/usr/lib*/libibverbs/libmlx5-rdmav*.so" || compgen -G "/usr/lib/*/libibverbs/libmlx5-rdmav*.so"' \
         ibverbs-providers
     present 'test -e /usr/include/infiniband/verbs.h' libibverbs-dev
     present 'command -v ib_send_lat' perftest
