@@ -12,6 +12,7 @@
 
 mod host;
 mod offload;
+mod random;
 mod software;
 pub mod synthetic;
 #[cfg(test)]

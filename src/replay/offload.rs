@@ -6,6 +6,7 @@
 //! The devices are models: no time measured here says anything about a card.
 
 use super::host::{Ended, Host};
+use super::random::Random;
 use super::{Fault, Target};
 use crate::device::Device as _;
 use crate::device::soft::{Acceptance, NoMemory, Observation, SoftConfig, SoftDevice, SoftMessage, Step};
@@ -46,7 +47,7 @@ pub struct Offload {
     host: Host,
     devices: Vec<SoftDevice<NoMemory>>,
     settings: Settings,
-    random: u64,
+    random: Random,
 }
 
 impl Offload {
@@ -72,10 +73,7 @@ impl Offload {
             }
             devices.push(device);
         }
-        let random = match settings.schedule {
-            Schedule::Prompt => 0,
-            Schedule::Random(seed) => seed,
-        };
+        let random = Random::of(settings.schedule);
         let mut target = Self { host, devices, settings, random };
         target.submit()?;
         Ok(target)
@@ -94,11 +92,7 @@ impl Offload {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.random;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % bound.max(1)
+        self.random.below(bound)
     }
 
     fn is_random(&self) -> bool {

@@ -20,6 +20,7 @@ pub use senders::{Contexts, SenderSettings, Senders};
 use std::time::{Duration, Instant};
 
 use super::host::{Ended, Host};
+use super::random::Random;
 use super::{Fault, Schedule, Target};
 use crate::device::Device as _;
 use crate::device::verbs::VerbsDevice;
@@ -65,7 +66,7 @@ pub struct Verbs {
     drive: Box<dyn Drive>,
     settings: VerbsSettings,
     outline: Outline,
-    random: u64,
+    random: Random,
 }
 
 /// The receiver's device and its memory.
@@ -133,10 +134,7 @@ impl Verbs {
         drive: Box<dyn Drive>,
     ) -> Result<Self, Fault> {
         let (host, receiver) = open(&settings, &outline)?;
-        let random = match settings.schedule {
-            Schedule::Prompt => 0,
-            Schedule::Random(seed) => seed,
-        };
+        let random = Random::of(settings.schedule);
         let mut target = Self { host, receiver, senders, drive, settings, outline, random };
         target.connect()?;
         Ok(target)
@@ -178,11 +176,7 @@ impl Verbs {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.random;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % bound.max(1)
+        self.random.below(bound)
     }
 
     fn is_random(&self) -> bool {
