@@ -172,8 +172,7 @@ impl TagMatchingSrq {
         if self.prepared.is_empty() { Ok(()) } else { self.prepared.post(&self.receives, &mut self.ledger) }
     }
 
-    /// Take completions, `max` at most, as far as there is room without growing, and say how many. What they mean is
-    /// asked of [`Self::account`], for each in turn.
+    /// Take completions, `max` at most, and say how many. What they mean is asked of [`Self::account`], for each in turn.
     ///
     /// # Errors
     /// The queue is broken; what was taken before stands.
