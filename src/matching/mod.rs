@@ -38,7 +38,7 @@ use std::fmt;
 pub use class::SourceKind;
 pub use interface::Matching;
 pub use naive::Naive;
-pub use outcome::{Arrived, MemoryBytes, Posted, Quick, Resolved, Statistics, Stay};
+pub use outcome::{Arrived, MemoryBytes, Posted, Resolved, Statistics, Stay};
 pub use pattern::{Envelope, Pattern};
 
 use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
@@ -153,27 +153,6 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         }
     }
 
-    /// The quick half of [`Self::arrive`], for callers whose own work on a match is as short: it looks only where a
-    /// short list is looked through without a call. `make` turns the value of the receive that takes the message into
-    /// what the caller wants, or declines; then, as with [`Quick::Ask`], nothing has changed.
-    #[inline(always)]
-    pub fn try_take_posted<O>(
-        &mut self,
-        envelope: &Envelope,
-        make: impl FnOnce(&R) -> Option<O>,
-    ) -> Quick<O> {
-        if !self.posted.store.is_short() {
-            return Quick::Ask;
-        }
-        let Some(found) = self.posted.find_current(envelope) else { return Quick::Nothing };
-        if !found.entry.is_plain() {
-            return Quick::Ask;
-        }
-        let Some(made) = make(&found.entry.value) else { return Quick::Ask };
-        found.remove();
-        Quick::Taken(made)
-    }
-
     /// The quick half of [`Self::post`] of a receive that leaves with its first match: `None`, and nothing has
     /// changed, if a message fits or that cannot be told without a call.
     #[inline(always)]
@@ -186,24 +165,6 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
             return None;
         }
         self.posted.queue_dense(wanted, Stay::Once, value)
-    }
-
-    /// The other quick half of [`Self::post`]: what `make` makes of the message that a receive takes. None, and nothing
-    /// has changed, if no message fits, that cannot be told without a call, or `make` declines.
-    #[inline(always)]
-    pub fn try_take_unexpected<O>(
-        &mut self,
-        pattern: &Pattern,
-        make: impl FnOnce(Envelope, &M) -> Option<O>,
-    ) -> Option<O> {
-        if !self.unexpected.store.is_short() {
-            return None;
-        }
-        let wanted = Wanted::without_group(pattern)?;
-        let found = self.unexpected.find_current(&wanted)?;
-        let made = make(found.entry.envelope(), &found.entry.value)?;
-        found.remove();
-        Some(made)
     }
 
     #[cold]

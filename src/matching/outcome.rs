@@ -30,17 +30,6 @@ pub enum Posted<M> {
     Queued(ReceiveId),
 }
 
-/// What a quick look says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quick<O> {
-    /// The earliest receive that fits has left the list.
-    Taken(O),
-    /// No receive fits.
-    Nothing,
-    /// A quick look does not tell; nothing has changed.
-    Ask,
-}
-
 /// What became of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrived<R> {

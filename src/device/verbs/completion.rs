@@ -236,12 +236,6 @@ impl TagMatchingQueue {
         QueueHandle(Arc::clone(&self.inner))
     }
 
-    /// Entries.
-    #[must_use]
-    pub fn entries(&self) -> u32 {
-        self.inner.entries()
-    }
-
     fn raw(&self) -> *mut types::ibv_cq_ex {
         self.inner.raw.cast()
     }

@@ -253,12 +253,6 @@ impl TagMatchingSrq {
     pub fn completions(&self) -> QueueHandle {
         self.queue.handle()
     }
-
-    /// Entries of its completion queue.
-    #[must_use]
-    pub fn completion_entries(&self) -> u32 {
-        self.queue.entries()
-    }
 }
 
 /// Operations that go down together, as the driver wants them. Links and scatter lists are set once.
