@@ -159,6 +159,10 @@ generational!(
     /// A buffer that its table owns until it is handed back.
     BufferId
 );
+generational!(
+    /// A connection of a transport, from its making until its end was told.
+    LinkId
+);
 
 /// A device of one engine: its place in the order they were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,6 +10,7 @@
 //! * [`offload`] – posted receives in NICs
 //! * [`engine`] – the three joined
 //! * [`device`] – what carries messages and perhaps matches them
+//! * [`endpoint`] – peers and connections: a reliable datagram endpoint over transports
 //! * [`domain`] – whose turn it is, and whose memory: threads and buffers around an engine and its devices
 #![cfg_attr(feature = "traces", doc = "* [`traces`] – what real MPI programs asked for, recorded")]
 #![cfg_attr(
@@ -24,6 +25,7 @@
 
 pub mod device;
 pub mod domain;
+pub mod endpoint;
 pub mod engine;
 pub mod ids;
 pub mod matching;

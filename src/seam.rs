@@ -54,9 +54,21 @@ pub struct Buffer {
     pub length: u64,
     /// How the device that will write there knows this memory (verbs: the lkey); 0 where none is needed.
     pub key: u32,
-    /// 1: the stretch itself. More: `address` names a list of as many stretches in a table that the owner of
-    /// the devices keeps, and `length` is their sum.
+    /// 1: the stretch itself. More: `address` is that of an array of as many [`Segment`]s, which stays as long as the
+    /// memory itself, and `length` is their sum.
     pub segments: u32,
+}
+
+/// One stretch of a [`Buffer`] in several.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(C)]
+pub struct Segment {
+    /// First byte.
+    pub address: u64,
+    /// Bytes.
+    pub length: u64,
+    /// How the device that will write there knows this memory; 0 where none is needed.
+    pub key: u64,
 }
 
 impl Buffer {

@@ -4,6 +4,7 @@
 //! It imports [`crate::ids`], [`crate::seam`] and [`crate::wire`] only: devices and engine never import each other.
 
 pub mod soft;
+pub mod transport;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod verbs;
 

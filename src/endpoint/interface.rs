@@ -1,0 +1,213 @@
+//! What an endpoint is asked and what it says, as plain data.
+
+use crate::device::transport::Payload;
+use crate::engine::Kind;
+use crate::ids::{Ignore, Tag};
+use crate::seam::Buffer;
+
+/// The two kinds of messages, which never match each other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Space {
+    /// With a tag: `fi_tagged(3)`.
+    Tagged,
+    /// Without: `fi_msg(3)`. Tag and ignore of a receive say nothing.
+    Untagged,
+}
+
+/// An address by its place in the address vector: `fi_addr_t` of `FI_AV_TABLE`, and as good as any for `FI_AV_MAP`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Address(pub u64);
+
+/// A receive to post.
+#[derive(Clone, Copy, Debug)]
+pub struct Post {
+    /// Of which messages.
+    pub space: Space,
+    /// Whose; `None`: anybody's (`FI_ADDR_UNSPEC`).
+    pub source: Option<Address>,
+    /// Which.
+    pub tag: Tag,
+    /// Bits of the tag that do not count.
+    pub ignore: Ignore,
+    /// Where the payload goes.
+    pub buffer: Buffer,
+    /// For one message, or for several (`FI_MULTI_RECV`).
+    pub kind: Kind,
+    /// Comes back with the completions.
+    pub context: u64,
+    /// Comes back with the completions, and says nothing here.
+    pub flags: u32,
+}
+
+/// What became of a receive that was posted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Posted {
+    /// It is posted, or a message has been found for it. A completion comes.
+    Taken,
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Send<'a> {
+    /// Of which kind.
+    pub space: Space,
+    /// To whom.
+    pub to: Address,
+    /// The tag; of messages without one it says nothing.
+    pub tag: Tag,
+    /// The payload. [`Payload::Copied`] is free when the call returns (`fi_inject(3)`), and is at most
+    /// the endpoint's inject size; [`Payload::Memory`] stays until the completion.
+    pub payload: Payload<'a>,
+    /// Remote CQ data.
+    pub cq_data: Option<u32>,
+    /// When the send is complete.
+    pub level: Level,
+    /// More will follow at once (`FI_MORE`).
+    pub more: bool,
+    /// Comes back with the completion.
+    pub context: u64,
+    /// Comes back with the completion, and says nothing here.
+    pub flags: u32,
+}
+
+/// When a send is complete (`fi_cq(3)`, completion semantics).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Level {
+    /// Its memory is the sender's again: `FI_INJECT_COMPLETE`.
+    #[default]
+    Inject,
+    /// The transport has it, and it no longer depends on this process: `FI_TRANSMIT_COMPLETE`.
+    Transmit,
+    /// Its payload is in the receiver's buffer, or in one that the receiving endpoint keeps for it:
+    /// `FI_DELIVERY_COMPLETE`.
+    Delivery,
+    /// A receive has taken it, or it was discarded: `FI_MATCH_COMPLETE`.
+    Match,
+}
+
+/// What became of a send.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sent {
+    /// It is taken, and a completion comes.
+    Taken,
+}
+
+/// A send that was not taken. Nothing was done.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendRefused {
+    /// Not now: go on with progress and try again (`FI_EAGAIN`). A connection is being made, or room or credit is
+    /// wanted.
+    #[error("not now: progress, and try again")]
+    Again,
+    /// It stands for nobody.
+    #[error("{0:?} is in no address vector")]
+    Address(Address),
+    /// Nobody could be reached there; the next send tries anew (`FI_EHOSTUNREACH`, `FI_ECONNREFUSED`).
+    #[error("the peer cannot be reached: {0}")]
+    Unreachable(Failure),
+    /// It is too long to be copied.
+    #[error("{length} bytes are more than the {limit} that are copied")]
+    TooLong {
+        /// Bytes of the payload.
+        length: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The endpoint is of no more use.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+}
+
+/// A message as a completion shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Message {
+    /// The sender's tag.
+    pub tag: Tag,
+    /// Bytes that the message had.
+    pub length: u64,
+    /// Remote CQ data.
+    pub cq_data: Option<u32>,
+    /// The sender, if it is in the address vector.
+    pub source: Option<Address>,
+}
+
+/// Something is over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Completion {
+    /// As given with the operation.
+    pub context: u64,
+    /// As given with the operation.
+    pub flags: u32,
+    /// Of which kind of messages it was.
+    pub space: Space,
+    /// What.
+    pub what: Completed,
+}
+
+/// What is over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Completed {
+    /// A send.
+    Sent,
+    /// A receive. More than `placed` bytes did not fit if the message is longer (`FI_ETRUNC`).
+    Received {
+        /// The message.
+        message: Message,
+        /// Where the payload begins: of a multi-receive buffer a piece of it.
+        address: u64,
+        /// Bytes of payload that were written.
+        placed: u64,
+        /// Of a multi-receive buffer, and it takes no more with this (`FI_MULTI_RECV`).
+        released: bool,
+    },
+    /// A multi-receive buffer takes no more, apart from any message.
+    Released,
+    /// A peek found a message, and claimed or discarded it if it was to.
+    Peeked(Message),
+    /// A peek found nothing (`FI_ENOMSG`).
+    NoMessage,
+    /// A receive was cancelled (`FI_ECANCELED`).
+    Cancelled,
+    /// The operation failed.
+    Failed(Failure),
+}
+
+/// Why an operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Nobody listens there.
+    #[error("connection refused")]
+    Refused,
+    /// The connection was lost while the operation was under way.
+    #[error("the connection was lost")]
+    Lost,
+    /// No connection came about in the time that is allowed.
+    #[error("no connection came about in time")]
+    TimedOut,
+    /// The peer speaks no version that this one does, or does not hold the job's key.
+    #[error("the peer was turned away, or turned this one away")]
+    NotAccepted,
+    /// The peer broke the protocol.
+    #[error("the peer broke the protocol")]
+    Protocol,
+    /// The peer could not read the payload, or this side could not.
+    #[error("the payload could not be read")]
+    ReadFailed,
+    /// The transport failed.
+    #[error("the device failed")]
+    Device,
+}
+
+/// The endpoint is of no more use.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// A transport failed.
+    #[error("a transport failed: {0}")]
+    Device(#[from] crate::seam::DeviceError),
+    /// A transport cannot join.
+    #[error(transparent)]
+    Join(#[from] crate::engine::JoinError),
+}
