@@ -1,4 +1,4 @@
-//! The command line: replay traces, measure, look at devices.
+//! The command line: replay traces, measure, look at devices, run MPI programs.
 //!
 //! Exit codes: 0 all is as expected; 1 a result was not as expected; 2 the input or the arguments cannot be used.
 
@@ -10,6 +10,8 @@ mod hca;
 mod info;
 mod input;
 mod measure;
+#[cfg(target_os = "linux")]
+mod mpi;
 mod offload;
 mod output;
 mod replay;
@@ -27,7 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tagmatch::traces::layout::Layout;
 
-/// Tag matching for message-passing runtimes: replay real traces, measure, look at devices.
+/// Tag matching for message-passing runtimes: replay real traces, measure, look at devices, run MPI programs.
 #[derive(Debug, Parser)]
 #[command(name = "tagmatch", version, after_help = EXIT_CODES, subcommand_required = true, arg_required_else_help = true)]
 struct Arguments {
@@ -55,6 +57,17 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = HCA_EXIT_CODES)]
     Hca(HcaArguments),
+    /// Run an MPI program over this project's libfabric provider, with an unmodified Open MPI or MPICH.
+    ///
+    /// Finds mpirun in PATH, sets what makes it use the provider, and becomes it: signals, input and exit status are its
+    /// own. What its command line or its environment say already is left as it is.
+    #[cfg(target_os = "linux")]
+    #[command(after_help = MPIRUN_EXIT_CODES)]
+    Mpirun(MpirunArguments),
+    /// Print what mpirun would set, as lines for a shell: eval "$(tagmatch env)".
+    #[cfg(target_os = "linux")]
+    #[command(after_help = EXIT_CODES)]
+    Env(EnvArguments),
 }
 
 #[derive(Debug, Args)]
@@ -130,6 +143,52 @@ struct HcaArguments {
     program: Vec<OsString>,
 }
 
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+struct MpirunArguments {
+    #[command(flatten)]
+    common: MpiArguments,
+    /// Say what is set, and what is run.
+    #[arg(short, long)]
+    verbose: bool,
+    /// Arguments of mpirun, the first of which ends those of this command.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    arguments: Vec<OsString>,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+struct EnvArguments {
+    #[command(flatten)]
+    common: MpiArguments,
+    /// The shell that reads the lines.
+    #[arg(long, value_enum, default_value_t)]
+    shell: mpi::Shell,
+    /// Print one JSON document instead, with the reasons.
+    #[arg(long)]
+    json: bool,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+struct MpiArguments {
+    /// The mpirun (or mpiexec) of the MPI to use: a path, or a name to look for in PATH.
+    #[arg(long, value_name = "PROGRAM")]
+    mpirun: Option<OsString>,
+    /// A value for FI_TAGMATCH_TM: off, soft (a model of a matching device), auto, require.
+    #[arg(long, value_name = "VALUE", value_parser = ["off", "soft", "auto", "require"])]
+    tm: Option<String>,
+    /// Where messages carry their source.
+    #[arg(long, value_enum, default_value_t)]
+    layout: mpi::TagLayout,
+    /// Let Open MPI run as root. Without it that is allowed too where this is root, since mpirun would refuse.
+    #[arg(long)]
+    allow_run_as_root: bool,
+    /// Let Open MPI start more processes than there are cores. Without it that is allowed too where more are asked for.
+    #[arg(long)]
+    oversubscribe: bool,
+}
+
 /// A `--switch`: of a doubtful point, which are A1 to A19, and one. The library knows the readings.
 fn switch(text: &str) -> Result<String, String> {
     let is_switch = text.split_once('=').is_some_and(|(point, reading)| {
@@ -182,6 +241,10 @@ fn main() -> ExitCode {
         Command::Sender => sender::run(),
         #[cfg(target_os = "linux")]
         Command::Hca(arguments) => return ExitCode::from(hca::run(&arguments)),
+        #[cfg(target_os = "linux")]
+        Command::Mpirun(arguments) => return ExitCode::from(mpi::run(&arguments)),
+        #[cfg(target_os = "linux")]
+        Command::Env(arguments) => mpi::print_environment(&arguments),
     };
     ExitCode::from(end.code())
 }
@@ -213,3 +276,7 @@ const EXIT_CODES: &str = "Exit codes: 0 all as expected; 1 a result was not as e
 #[cfg(target_os = "linux")]
 const HCA_EXIT_CODES: &str = "Exit codes: the program's; 128 and more: it was ended by a signal; 125: there is no device; \
     126: the program cannot be run; 127: there is no such program.";
+
+#[cfg(target_os = "linux")]
+const MPIRUN_EXIT_CODES: &str = "Exit codes: mpirun's; 125: the provider cannot be used; 126: mpirun cannot be run; \
+    127: there is no mpirun.";

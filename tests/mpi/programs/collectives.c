@@ -118,7 +118,9 @@ static void within(MPI_Comm comm, int count, int rounds) {
 static void between(MPI_Comm half, int color) {
     MPI_Comm inter;
     int value = rank, sum = -1, others = 0;
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - color, 70, &inter);
+    /* Ranks are turned round in the halves: the first of each is the last that belongs to it in the world. */
+    int leader = ranks - 1 - (ranks - 1 + 1 - color) % 2;
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, leader, 70, &inter);
     for (int i = 0; i < ranks; i++) others += i % 2 == 1 - color ? i : 0;
     MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, inter);
     REQUIRE(sum == others, "allreduce between halves: %d and not %d", sum, others);

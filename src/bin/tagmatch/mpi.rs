@@ -1,0 +1,197 @@
+//! `tagmatch mpirun ARGS…` and `tagmatch env`: an unmodified MPI over the provider.
+//!
+//! Both find out which MPI there is and where the provider is, and set what makes that MPI use it. `mpirun` then becomes
+//! the MPI's own mpirun (it is executed in the place of this program), so that signals, standard input and the exit
+//! status are its own and nothing is left to clean up. `env` prints the same for a shell.
+//! All is set by variables: what stands on the command line or is set already wins over them.
+
+mod kind;
+mod place;
+mod settings;
+
+use crate::output::{self, complain, harmless};
+use crate::{End, EnvArguments, MpiArguments, MpirunArguments};
+use clap::ValueEnum;
+use kind::Launcher;
+use serde::Serialize;
+use settings::{Host, Setting, Wish};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Which part of a message's tag names its source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum TagLayout {
+    /// The source is in the tag where a device that matches tags is on (FI_TAGMATCH_TM), else apart from it.
+    #[default]
+    Auto,
+    /// The source is in the tag, so that a device can match it. Fewer communicators, or fewer tags, than apart.
+    SourceInTag,
+    /// The source is apart from the tag, and receives are directed: matched in software.
+    SourceApart,
+}
+
+/// Become mpirun: the exit code where that did not come to pass.
+pub(crate) fn run(arguments: &MpirunArguments) -> u8 {
+    match prepare(&arguments.common, &arguments.arguments) {
+        Ok(prepared) => execute(&prepared, arguments),
+        Err(failure) => {
+            eprintln!("tagmatch mpirun: {}", harmless(failure.what));
+            failure.code
+        }
+    }
+}
+
+/// Print what `mpirun` would set, as lines for a shell.
+pub(crate) fn print_environment(arguments: &EnvArguments) -> End {
+    match prepare(&arguments.common, &[]) {
+        Ok(Prepared { settings, .. }) if arguments.json => output::write_json(&settings, End::AsExpected),
+        Ok(Prepared { settings, .. }) => {
+            let set = settings.iter().filter(|setting| !setting.is_kept);
+            let lines: String = set.map(|setting| arguments.shell.line(setting)).collect();
+            output::write(&lines, End::AsExpected)
+        }
+        Err(failure) => {
+            complain(failure.what);
+            End::Unusable
+        }
+    }
+}
+
+/// Why mpirun was not run.
+struct Failure {
+    code: u8,
+    what: String,
+}
+
+/// What is to be run and how.
+#[derive(Debug, Serialize)]
+struct Prepared {
+    launcher: Launcher,
+    settings: Vec<Setting>,
+}
+
+fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Failure> {
+    let nothing = |what| Failure { code: CODE_NOT_SET_UP, what };
+    let launcher = Launcher::find(common.mpirun.as_deref())
+        .map_err(|missing| Failure { code: CODE_NOT_FOUND, what: missing })?;
+    let variable = |name: &str| env::var(name).ok();
+    let provider = place::directory(variable("FI_PROVIDER_PATH").as_deref()).map_err(nothing)?;
+    let wish = Wish {
+        layout: common.layout,
+        offload: common.tm.clone(),
+        may_be_root: common.allow_run_as_root,
+        oversubscribe: common.oversubscribe,
+    };
+    let settings = settings::of(&launcher, &provider, &wish, arguments, &host(), &variable);
+    Ok(Prepared { launcher, settings })
+}
+
+/// Only what is never returns from here.
+fn execute(prepared: &Prepared, arguments: &MpirunArguments) -> u8 {
+    let Prepared { launcher, settings } = prepared;
+    let mut all = settings::forwarding(launcher, settings, &arguments.arguments);
+    all.extend(arguments.arguments.iter().cloned());
+    if arguments.verbose {
+        tell(prepared, &all);
+    }
+    let set = settings.iter().filter(|setting| !setting.is_kept);
+    let set = set.map(|setting| (&setting.name, &setting.value));
+    let error = Command::new(&launcher.path).args(&all).envs(set).exec();
+    eprintln!("tagmatch mpirun: {} cannot be run: {error}", launcher.path.display());
+    if error.kind() == io::ErrorKind::NotFound { CODE_NOT_FOUND } else { CODE_NOT_RUN }
+}
+
+/// Say what was set, and what is run.
+fn tell(prepared: &Prepared, arguments: &[OsString]) {
+    let Prepared { launcher, settings } = prepared;
+    eprintln!("tagmatch mpirun: {} is {}", launcher.path.display(), launcher.version);
+    for Setting { name, value, why, is_kept } in settings {
+        let how = if *is_kept { "kept as it was" } else { why };
+        eprintln!("tagmatch mpirun: {}", harmless(format_args!("{name}={value} ({how})")));
+    }
+    let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    eprintln!(
+        "tagmatch mpirun: {}",
+        harmless(format_args!("{} {}", launcher.path.display(), arguments.join(" ")))
+    );
+}
+
+/// This machine, as far as an MPI may refuse to run on it.
+fn host() -> Host {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Host {
+        is_root: std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0),
+        cores: cores().unwrap_or(processors).min(processors),
+        is_managed: MANAGERS.iter().any(|name| env::var_os(name).is_some()),
+    }
+}
+
+/// Cores as Open MPI counts its slots: those that share a core count once.
+fn cores() -> Option<usize> {
+    let processors = std::fs::read_dir("/sys/devices/system/cpu").ok()?;
+    let siblings = processors.filter_map(|processor| {
+        std::fs::read_to_string(processor.ok()?.path().join("topology/thread_siblings_list")).ok()
+    });
+    let distinct: std::collections::HashSet<String> = siblings.collect();
+    (!distinct.is_empty()).then_some(distinct.len())
+}
+
+/// A shell that reads what `env` prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum Shell {
+    /// sh, dash, bash, zsh, ksh.
+    #[default]
+    Sh,
+    /// fish.
+    Fish,
+    /// csh, tcsh.
+    Csh,
+}
+
+impl Shell {
+    /// The line that sets it.
+    fn line(self, setting: &Setting) -> String {
+        let Setting { name, value, .. } = setting;
+        let value = self.quoted(value);
+        match self {
+            Self::Sh => format!("export {name}={value}\n"),
+            Self::Fish => format!("set -gx {name} {value};\n"),
+            Self::Csh => format!("setenv {name} {value};\n"),
+        }
+    }
+
+    /// A value in which nothing means anything to the shell.
+    fn quoted(self, value: &str) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:,+@".contains(c);
+        if !value.is_empty() && value.chars().all(is_plain) {
+            return value.to_owned();
+        }
+        let inner = match self {
+            Self::Sh => value.replace('\'', r"'\''"),
+            Self::Fish => value.replace('\\', r"\\").replace('\'', r"\'"),
+            Self::Csh => value.replace('\'', r"'\''").replace('!', r"\!"),
+        };
+        format!("'{inner}'")
+    }
+}
+
+/// Whether the arguments name this (a parameter of an MPI, a variable).
+fn is_named(arguments: &[OsString], name: &str) -> bool {
+    let is_it = |argument: &OsStr| {
+        argument.to_str().is_some_and(|argument| {
+            argument == name || argument.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
+        })
+    };
+    arguments.iter().any(|argument| is_it(argument))
+}
+
+/// Where jobs are placed by a manager, who also says how many processes a machine takes.
+const MANAGERS: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
+/// As `env` and `timeout` have it.
+const CODE_NOT_SET_UP: u8 = 125;
+const CODE_NOT_RUN: u8 = 126;
+const CODE_NOT_FOUND: u8 = 127;

@@ -1,0 +1,106 @@
+//! Which variables each MPI gets, for which wishes.
+
+use super::*;
+use std::path::PathBuf;
+
+const QUIET: Host = Host { is_root: false, cores: 8, is_managed: false };
+
+fn launcher(kind: Kind) -> Launcher {
+    Launcher { path: PathBuf::from("mpirun"), kind, version: String::new() }
+}
+
+fn given(kind: Kind, wish: &Wish, arguments: &[&str], host: Host, before: &[(&str, &str)]) -> Vec<String> {
+    let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+    let variable = |name: &str| {
+        let found = before.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    let settings = of(&launcher(kind), "/p", wish, &arguments, &host, &variable);
+    let line = |setting: &Setting| {
+        format!("{}={}{}", setting.name, setting.value, if setting.is_kept { " kept" } else { "" })
+    };
+    settings.iter().map(line).collect()
+}
+
+fn has(settings: &[String], what: &str) -> bool {
+    settings.iter().any(|setting| setting.contains(what))
+}
+
+fn offloading() -> Wish {
+    Wish { offload: Some("soft".into()), ..Wish::default() }
+}
+
+#[test]
+fn each_mpi_is_led_to_the_provider_in_its_own_words() {
+    let four = given(Kind::OpenMpi4, &Wish::default(), &["-n", "2", "a"], QUIET, &[]);
+    let words = ["FI_PROVIDER_PATH=/p", "OMPI_MCA_pml=cm", "OMPI_MCA_mtl=ofi"];
+    assert_eq!(four[..3], words);
+    assert_eq!(four[3..], ["OMPI_MCA_mtl_ofi_provider_include=tagmatch"]);
+    let five = given(Kind::OpenMpi5, &Wish::default(), &["-n", "2", "a"], QUIET, &[]);
+    assert_eq!(five[..3], words);
+    assert_eq!(five[3..], ["OMPI_MCA_opal_common_ofi_provider_include=tagmatch"]);
+    let mpich = given(Kind::Mpich, &Wish::default(), &["-n", "2", "a"], QUIET, &[]);
+    let words =
+        ["FI_PROVIDER_PATH=/p", "MPIR_CVAR_CH4_NETMOD=ofi", "FI_PROVIDER=tagmatch", "MPIR_CVAR_NOLOCAL=1"];
+    assert_eq!(mpich, words);
+}
+
+#[test]
+fn where_a_device_matches_the_source_goes_into_the_tag() {
+    let four = given(Kind::OpenMpi4, &offloading(), &[], QUIET, &[]);
+    assert!(
+        has(&four, "OMPI_MCA_mtl_ofi_tag_mode=ofi_tag_1") && has(&four, "FI_TAGMATCH_TM=soft"),
+        "{four:?}"
+    );
+    let mpich = given(Kind::Mpich, &Wish::default(), &[], QUIET, &[("FI_TAGMATCH_TM", "require")]);
+    assert!(has(&mpich, "MPIR_CVAR_CH4_OFI_ENABLE_DATA=0"), "{mpich:?}");
+    let off = given(Kind::OpenMpi4, &Wish::default(), &[], QUIET, &[("FI_TAGMATCH_TM", "off")]);
+    assert!(!has(&off, "tag_mode"), "{off:?}");
+}
+
+#[test]
+fn a_layout_that_is_asked_for_is_taken_whatever_the_device() {
+    let apart = Wish { layout: TagLayout::SourceApart, ..offloading() };
+    let four = given(Kind::OpenMpi4, &apart, &[], QUIET, &[]);
+    assert!(has(&four, "OMPI_MCA_mtl_ofi_tag_mode=ofi_tag_full"), "{four:?}");
+    let within = Wish { layout: TagLayout::SourceInTag, ..Wish::default() };
+    let mpich = given(Kind::Mpich, &within, &[], QUIET, &[]);
+    assert!(has(&mpich, "MPIR_CVAR_CH4_OFI_ENABLE_DATA=0"), "{mpich:?}");
+}
+
+#[test]
+fn what_is_set_already_stays_except_what_was_asked_for() {
+    let before = [("OMPI_MCA_pml", "ob1"), ("FI_TAGMATCH_TM", "off")];
+    let four = given(Kind::OpenMpi4, &offloading(), &[], QUIET, &before);
+    assert!(has(&four, "OMPI_MCA_pml=ob1 kept") && has(&four, "FI_TAGMATCH_TM=soft"), "{four:?}");
+}
+
+#[test]
+fn root_and_too_many_processes_are_allowed_only_where_mpirun_would_refuse() {
+    let small = Host { is_root: true, cores: 2, is_managed: false };
+    let four = given(Kind::OpenMpi4, &Wish::default(), &["-n", "4", "a"], small, &[]);
+    assert!(has(&four, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"), "{four:?}");
+    assert!(has(&four, "OMPI_MCA_rmaps_base_oversubscribe=1"), "{four:?}");
+    let five = given(Kind::OpenMpi5, &Wish::default(), &["-np", "1", "a", ":", "-n", "2", "b"], small, &[]);
+    assert!(has(&five, "PRTE_ALLOW_RUN_AS_ROOT=1") && has(&five, ":oversubscribe"), "{five:?}");
+    for arguments in [&["-n", "2", "a"][..], &["-n", "4", "--host", "a:4,b:4", "a"], &["a"]] {
+        let four = given(Kind::OpenMpi4, &Wish::default(), arguments, small, &[]);
+        assert!(!has(&four, "oversubscribe"), "{arguments:?}: {four:?}");
+    }
+    let managed = Host { is_root: false, is_managed: true, ..small };
+    let four = given(Kind::OpenMpi4, &Wish::default(), &["-n", "4", "a"], managed, &[]);
+    assert!(!has(&four, "oversubscribe") && !has(&four, "ROOT"), "{four:?}");
+    let mpich = given(Kind::Mpich, &Wish::default(), &["-n", "4", "a"], small, &[]);
+    assert!(!has(&mpich, "oversubscribe") && !has(&mpich, "ROOT"), "{mpich:?}");
+}
+
+#[test]
+fn open_mpi_hands_on_the_providers_variables_unless_the_user_does() {
+    let arguments = ["-x", "FI_PROVIDER_PATH=/other", "a"].map(OsString::from);
+    let four = launcher(Kind::OpenMpi4);
+    let settings = of(&four, "/p", &offloading(), &arguments, &QUIET, &|_| None);
+    assert_eq!(forwarding(&four, &settings, &arguments), ["-x", "FI_TAGMATCH_TM"]);
+    let both = ["-x", "FI_PROVIDER_PATH", "-x", "FI_TAGMATCH_TM"];
+    assert_eq!(forwarding(&launcher(Kind::OpenMpi5), &settings, &[]), both);
+    assert!(forwarding(&launcher(Kind::Mpich), &settings, &arguments).is_empty());
+}

@@ -1,0 +1,181 @@
+//! `tagmatch mpirun` and `tagmatch env` without an MPI: what mpirun is given, what it answers, what is refused.
+//!
+//! In the place of mpirun is a script that says which MPI it is and shows how it was started.
+#![cfg(target_os = "linux")]
+#![allow(clippy::panic, reason = "helpers of tests are outside test functions")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const OPEN_MPI: &str = "mpirun (Open MPI) 4.1.4";
+const MPICH: &str = "HYDRA build details:\n    Version: 5.0.2";
+
+/// A folder with a provider as it is built, and a stand-in for mpirun.
+struct World {
+    folder: PathBuf,
+}
+
+impl World {
+    fn new(name: &str, version: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mpirun").join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("bin")).unwrap_or_else(|error| panic!("{error}"));
+        let world = Self { folder };
+        let script = format!(
+            "#!/bin/sh\ncase $1 in --version) echo '{version}'; exit;; die) kill -9 $$;; esac\n\
+             env | grep -E '^(FI_|OMPI_|PRTE_|MPIR_)' | sort\necho arguments: \"$@\"\nexit 7\n"
+        );
+        fs::write(world.folder.join("bin/mpirun"), script).unwrap_or_else(|error| panic!("{error}"));
+        world.set_mode("bin/mpirun", 0o755);
+        fs::write(world.folder.join("libtagmatch_fi.so"), "").unwrap_or_else(|error| panic!("{error}"));
+        world.set_mode("libtagmatch_fi.so", 0o644);
+        world.set_mode(".", 0o755);
+        world
+    }
+
+    fn set_mode(&self, name: &str, mode: u32) {
+        let path = self.folder.join(name);
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tagmatch"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        for (name, _) in std::env::vars() {
+            if ["FI_", "OMPI_", "PRTE_", "MPIR_"].iter().any(|start| name.starts_with(start)) {
+                command.env_remove(name);
+            }
+        }
+        command.env("PATH", format!("{}:{path}", self.folder.join("bin").display()));
+        command.env("TAGMATCH_FI_LIB", self.folder.join("libtagmatch_fi.so"));
+        command.args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn provider(&self) -> String {
+        self.folder.join("tagmatch-fi").display().to_string()
+    }
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn complaints(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn mpirun_is_started_with_the_provider_and_its_exit_status_is_passed_on() {
+    let world = World::new("status", OPEN_MPI);
+    let output = world.run(&["mpirun", "-n", "2", "program", "-v", "--layout"]);
+    assert_eq!(output.status.code(), Some(7), "{}", complaints(&output));
+    let text = out(&output);
+    assert!(text.contains(&format!("FI_PROVIDER_PATH={}\n", world.provider())), "{text}");
+    assert!(text.contains("OMPI_MCA_mtl_ofi_provider_include=tagmatch\nOMPI_MCA_pml=cm\n"), "{text}");
+    assert!(text.ends_with("arguments: -x FI_PROVIDER_PATH -n 2 program -v --layout\n"), "{text}");
+    assert_eq!(complaints(&output), "", "silent without -v");
+    let link = Path::new(&world.provider()).join("libtagmatch-fi.so");
+    let library = world.folder.join("libtagmatch_fi.so");
+    assert_eq!(fs::canonicalize(link).ok(), fs::canonicalize(library).ok(), "the link leads to the library");
+}
+
+#[test]
+fn mpirun_ended_by_a_signal_is_seen_as_ended_by_it() {
+    let world = World::new("signal", MPICH);
+    assert_eq!(world.run(&["mpirun", "die"]).status.signal(), Some(9));
+}
+
+#[test]
+fn verbose_says_what_is_set_and_why_and_what_is_run() {
+    let world = World::new("verbose", OPEN_MPI);
+    let arguments = ["mpirun", "-v", "--tm", "soft", "-n", "1", "program"];
+    let mut command = world.command(&arguments);
+    let output = command.env("OMPI_MCA_pml", "ob1").output().unwrap_or_else(|error| panic!("{error}"));
+    let said = complaints(&output);
+    assert!(said.contains("mpirun is Open MPI 4.1.4\n"), "{said}");
+    assert!(said.contains("OMPI_MCA_pml=ob1 (kept as it was)\n"), "{said}");
+    assert!(said.contains("FI_TAGMATCH_TM=soft (asked for with --tm)\n"), "{said}");
+    assert!(said.contains("OMPI_MCA_mtl_ofi_tag_mode=ofi_tag_1 ("), "{said}");
+    assert!(said.contains("mpirun -x FI_PROVIDER_PATH -x FI_TAGMATCH_TM -n 1 program\n"), "{said}");
+    assert!(out(&output).contains("OMPI_MCA_pml=ob1\n"), "what was set stays: {}", out(&output));
+}
+
+#[test]
+fn providers_of_others_stay_in_the_path() {
+    let world = World::new("others", MPICH);
+    let with = |set: &str| {
+        let mut command = world.command(&["mpirun", "program"]);
+        out(&command.env("FI_PROVIDER_PATH", set).output().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let provider = world.provider();
+    assert!(with("/a:/b").contains(&format!("FI_PROVIDER_PATH={provider}:/a:/b\n")));
+    assert!(with("@/a").contains(&format!("FI_PROVIDER_PATH=@{provider}:/a\n")));
+    let has_one = format!("/a:{provider}");
+    assert!(with(&has_one).contains(&format!("FI_PROVIDER_PATH={has_one}\n")), "one that is there is used");
+    assert!(with("/a").contains("FI_PROVIDER=tagmatch\n"), "{}", with("/a"));
+}
+
+#[test]
+fn env_prints_lines_that_a_shell_takes() {
+    let world = World::new("env it's", OPEN_MPI);
+    let lines = out(&world.run(&["env", "--layout", "source-in-tag"]));
+    let script = format!("{lines}\nprintf '%s\\n' \"$FI_PROVIDER_PATH\" \"$OMPI_MCA_mtl_ofi_tag_mode\"");
+    let shell = Command::new("sh").args(["-c", &script]).output().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(out(&shell), format!("{}\nofi_tag_1\n", world.provider()), "{lines}");
+    let fish = out(&world.run(&["env", "--shell", "fish"]));
+    assert!(fish.contains("set -gx OMPI_MCA_pml cm;\n") && fish.contains(r"env it\'s"), "{fish}");
+    let csh = out(&world.run(&["env", "--shell", "csh"]));
+    assert!(csh.contains("setenv OMPI_MCA_pml cm;\n"), "{csh}");
+    let json: serde_json::Value = serde_json::from_slice(&world.run(&["env", "--json"]).stdout)
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(json[0]["name"], "FI_PROVIDER_PATH");
+    assert!(json[0]["why"].is_string());
+}
+
+#[test]
+fn what_anybody_may_write_is_not_loaded() {
+    for (name, mode) in [(".", 0o777), ("libtagmatch_fi.so", 0o666)] {
+        let world = World::new("writable", OPEN_MPI);
+        world.set_mode(name, mode);
+        let output = world.run(&["mpirun", "-n", "1", "program"]);
+        assert_eq!(output.status.code(), Some(125));
+        assert!(complaints(&output).contains("can be written by anybody"), "{}", complaints(&output));
+    }
+}
+
+#[test]
+fn what_is_missing_or_unknown_is_named() {
+    let world = World::new("missing", "Some MPI 1.0");
+    let output = world.run(&["mpirun", "program"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(complaints(&output).contains("neither Open MPI's nor MPICH's: it says \"Some MPI 1.0\""));
+    let output = world.run(&["mpirun", "--mpirun", "no-such-mpirun", "program"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert_eq!(complaints(&output), "tagmatch mpirun: there is no no-such-mpirun in PATH\n");
+    let output = world.run(&["env", "--mpirun", "no-such-mpirun"]);
+    assert_eq!(output.status.code(), Some(2));
+    let world = World::new("missing library", OPEN_MPI);
+    fs::remove_file(world.folder.join("libtagmatch_fi.so")).unwrap_or_else(|error| panic!("{error}"));
+    let output = world.run(&["mpirun", "program"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(complaints(&output).contains("TAGMATCH_FI_LIB names "), "{}", complaints(&output));
+}
+
+#[test]
+fn an_mpich_that_is_not_built_for_libfabric_is_refused() {
+    let world = World::new("mpich", MPICH);
+    let script = "#!/bin/sh\necho 'MPICH Version: 4.0.2'\necho 'MPICH Device:    ch4:ucx'\n";
+    fs::write(world.folder.join("bin/mpichversion"), script).unwrap_or_else(|error| panic!("{error}"));
+    world.set_mode("bin/mpichversion", 0o755);
+    let output = world.run(&["mpirun", "program"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(complaints(&output).contains("is built for ch4:ucx and does not use libfabric"));
+}
