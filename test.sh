@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that must hold before a change goes in: formatting, lints, all tests, documentation, licences.
 # Needs Rust with rustfmt and clippy, a C linker (gcc), and the Debian packages that .ci/run installs: the verbs library
-# with the driver of mlx5, and programs that run on the simulated HCA. Valgrind, where there is any, counts instructions.
+# with the driver of mlx5, programs that run on the simulated HCA, and Open MPI. Valgrind, where there is any, counts
+# instructions. Open MPI 5 and MPICH 5 are installed with pip under target/.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -21,8 +22,8 @@ hint='rustup component add rustfmt' need cargo fmt
 hint='rustup component add clippy' need cargo clippy
 hint='apt-get install gcc libc6-dev' need cc
 
-# Valgrind counts instructions, which is a gate; the others are the verbs library with its driver, its headers, and
-# programs of others that run on the simulated HCA. Missing is a failure and not a skip.
+# Valgrind counts instructions, which is a gate; the others are the verbs library with its driver, its headers,
+# programs of others that run on the simulated HCA, and an MPI. Missing is a failure and not a skip.
 packages() {
     local missing=() prefix=()
     present() {
@@ -35,6 +36,10 @@ packages() {
     present 'test -e /usr/include/infiniband/verbs.h' libibverbs-dev
     present 'command -v ib_send_lat' perftest
     present 'command -v ucx_perftest' ucx-utils
+    present 'command -v mpirun' openmpi-bin
+    present 'command -v mpicc' libopenmpi-dev
+    # For the environments into which MPIs of other versions are installed from PyPI.
+    present 'python3 -c "import ensurepip, venv"' python3-venv
     [ "${#missing[@]}" -eq 0 ] && return
     step "installing ${missing[*]}"
     [ "$(id -u)" -eq 0 ] || prefix=(sudo -n)
