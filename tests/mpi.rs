@@ -12,7 +12,7 @@ mod installed;
 #[path = "mpi/job.rs"]
 mod job;
 
-use installed::{MPICH_5, Mpi, OPEN_MPI_4, OPEN_MPI_5};
+use installed::{MPICH_5, OPEN_MPI_4, OPEN_MPI_5};
 use job::{Job, Setup};
 
 /// The programs, each with ranks and arguments that show what it is about and are soon done.

@@ -86,11 +86,10 @@ fn open_mpi(
         let mode = if layout == TagLayout::SourceInTag { "ofi_tag_1" } else { "ofi_tag_full" };
         list.set("OMPI_MCA_mtl_ofi_tag_mode", mode, why);
     }
-    let runtime = if kind == Kind::OpenMpi4 { "OMPI" } else { "PRTE" };
     if wish.may_be_root || (host.is_root && !is_named(arguments, "--allow-run-as-root")) {
         let why = if wish.may_be_root { "asked for" } else { "mpirun refuses root otherwise" };
-        list.set(&format!("{runtime}_ALLOW_RUN_AS_ROOT"), "1", why);
-        list.set(&format!("{runtime}_ALLOW_RUN_AS_ROOT_CONFIRM"), "1", why);
+        list.set("OMPI_ALLOW_RUN_AS_ROOT", "1", why);
+        list.set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", why);
     }
     let is_too_many = processes(arguments) > host.cores && !is_placed(arguments) && !host.is_managed;
     if wish.oversubscribe || is_too_many {
