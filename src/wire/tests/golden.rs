@@ -191,6 +191,21 @@ pub(super) const GOLDEN: [(&str, &str, Message<'static>); 26] = [
         "00 2f 01 00  00000007",
         Message::Control(Control::Keepalive(Keepalive { is_answer: true, sequence: 7 })),
     ),
+    (
+        "challenge",
+        "00 30 00 00  a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1",
+        Message::Control(Control::Challenge(Challenge { number: [0xA1; 32] })),
+    ),
+    (
+        "proof",
+        "00 31 01 00  a2a2a2a2a2a2a2a2 a2a2a2a2a2a2a2a2 a2a2a2a2a2a2a2a2 a2a2a2a2a2a2a2a2
+                      a3a3a3a3a3a3a3a3 a3a3a3a3a3a3a3a3 a3a3a3a3a3a3a3a3 a3a3a3a3a3a3a3a3",
+        Message::Control(Control::Proof(Proof {
+            role: HelloRole::Answer,
+            number: [0xA2; 32],
+            code: [0xA3; 32],
+        })),
+    ),
 ];
 
 #[test]
