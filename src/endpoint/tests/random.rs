@@ -145,9 +145,11 @@ impl Run {
             }
             78 if faults => {
                 let connections = self.sim.world.lock().connections.len() as u64;
-                let connection = usize::try_from(self.random.below(connections)).unwrap();
-                self.sim.world.lock().cut(connection);
-                self.faults += 1;
+                if connections > 0 {
+                    let connection = usize::try_from(self.random.below(connections)).unwrap();
+                    self.sim.world.lock().cut(connection);
+                    self.faults += 1;
+                }
             }
             79 if faults => {
                 let (at, told) = (self.any(), self.random.chance(50));

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Name, bytes, and the message they stand for.
-pub(super) const GOLDEN: [(&str, &str, Message<'static>); 26] = [
+pub(super) const GOLDEN: [(&str, &str, Message<'static>); 28] = [
     (
         "eager",
         "03 000000  00001200  0123456789abcdef  68656c6c6f",
