@@ -12,6 +12,10 @@
 //! * [`device`] – what carries messages and perhaps matches them
 //! * [`endpoint`] – peers and connections: a reliable datagram endpoint over transports
 //! * [`domain`] – whose turn it is, and whose memory: threads and buffers around an engine and its devices
+#![cfg_attr(
+    all(feature = "libfabric", target_os = "linux"),
+    doc = "* [`provider`] – the endpoint as a libfabric provider, for unmodified programs"
+)]
 #![cfg_attr(feature = "traces", doc = "* [`traces`] – what real MPI programs asked for, recorded")]
 #![cfg_attr(
     feature = "traces",
@@ -30,6 +34,8 @@ pub mod engine;
 pub mod ids;
 pub mod matching;
 pub mod offload;
+#[cfg(all(feature = "libfabric", target_os = "linux"))]
+pub mod provider;
 #[cfg(feature = "traces")]
 pub mod replay;
 pub mod seam;

@@ -39,13 +39,6 @@ pub struct Post {
     pub flags: u32,
 }
 
-/// What became of a receive that was posted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Posted {
-    /// It is posted, or a message has been found for it. A completion comes.
-    Taken,
-}
-
 /// A message to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Send<'a> {
@@ -83,13 +76,6 @@ pub enum Level {
     Delivery,
     /// A receive has taken it, or it was discarded: `FI_MATCH_COMPLETE`.
     Match,
-}
-
-/// What became of a send.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Sent {
-    /// It is taken, and a completion comes.
-    Taken,
 }
 
 /// A send that was not taken. Nothing was done.
@@ -210,4 +196,69 @@ pub enum EndpointError {
     /// A transport cannot join.
     #[error(transparent)]
     Join(#[from] crate::engine::JoinError),
+}
+
+/// An unexpected message to look for (`FI_PEEK`).
+#[derive(Clone, Copy, Debug)]
+pub struct Peek {
+    /// Of which messages.
+    pub space: Space,
+    /// Whose; `None`: anybody's. An address that stands for nobody finds nothing.
+    pub source: Option<Address>,
+    /// Which.
+    pub tag: Tag,
+    /// Bits of the tag that do not count.
+    pub ignore: Ignore,
+    /// What becomes of it.
+    pub action: PeekAction,
+    /// Comes back with the completion; a claim is found by it.
+    pub context: u64,
+    /// Comes back with the completion, and says nothing here.
+    pub flags: u32,
+}
+
+/// What becomes of a message that a peek finds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PeekAction {
+    /// Nothing.
+    Look,
+    /// It is kept for [`super::Endpoint::receive_claimed`] and [`super::Endpoint::discard_claimed`] (`FI_CLAIM`).
+    Claim,
+    /// It is dropped (`FI_DISCARD`).
+    Discard,
+}
+
+/// A receive that was not posted. Nothing was done.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PostError {
+    /// It stands for nobody.
+    #[error("{0:?} is in no address vector")]
+    Address(Address),
+    /// The endpoint is of no more use.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+}
+
+/// An address cannot be entered.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// The name is empty or longer than 64 bytes.
+    #[error("a name has 1 to 64 bytes, not {0}")]
+    Length(usize),
+    /// The number stands for another name already.
+    #[error("{0:?} stands for another name already")]
+    Taken(Address),
+    /// The number is too large: numbers are dealt from small ones on.
+    #[error("{0:?} is beyond what an address vector holds")]
+    TooLarge(Address),
+}
+
+/// No message is claimed under this context (any more).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no message is claimed under the context {context:#x}")]
+pub struct NoClaim {
+    /// As given.
+    pub context: u64,
 }

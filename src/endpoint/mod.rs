@@ -16,9 +16,181 @@
 
 #![forbid(unsafe_code)]
 
+mod acting;
+mod config;
+mod connections;
+mod core;
+mod credits;
+mod greetings;
+mod hearing;
 mod interface;
+mod links;
+mod operations;
+mod peers;
+mod proof;
+mod receiving;
+mod sending;
+mod statistics;
 
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
 pub use interface::{
-    Address, Completed, Completion, EndpointError, Failure, Level, Message, Post, Posted, Send, SendRefused,
-    Sent, Space,
+    Address, AddressError, Completed, Completion, EndpointError, Failure, Level, Message, NoClaim, Peek,
+    PeekAction, Post, PostError, Send, SendRefused, Space,
 };
+pub use statistics::Statistics;
+
+use std::time::Duration;
+
+use crate::device::transport::Transport;
+use crate::ids::DeviceId;
+
+use self::core::Core;
+
+/// A reliable datagram endpoint.
+pub struct Endpoint {
+    transports: Transports,
+    core: Core,
+}
+
+type Transports = Vec<Box<dyn Transport + std::marker::Send>>;
+
+impl Endpoint {
+    /// An endpoint over these transports. A name is served by the first that takes it, so that the one for the own name
+    /// stands first; the endpoint's own name is that of the last.
+    ///
+    /// # Errors
+    /// A transport cannot join the engines.
+    pub fn new(config: Config, transports: Transports) -> Result<Self, EndpointError> {
+        let name = transports.last().map_or_else(Vec::new, |transport| transport.name().to_vec());
+        let capabilities = transports.iter().map(|transport| transport.capabilities());
+        Ok(Self { core: Core::new(config, name, capabilities)?, transports })
+    }
+
+    /// The address under which others reach this endpoint: `sockaddr` bytes, what they insert.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.core.name
+    }
+
+    /// This number stands for this name from now on. Receives, messages and a connection of the same name that are
+    /// there already are this address's from now on. A name may have several numbers; messages are shown as from the
+    /// smallest.
+    ///
+    /// # Errors
+    /// The number or the name cannot be. Nothing has changed.
+    pub fn set_address(&mut self, address: Address, name: &[u8]) -> Result<(), AddressError> {
+        self.core.peers.set_address(address, name).map(|_| ())
+    }
+
+    /// The number stands for nobody any more. Receives that name it stay posted, and sends in progress go on.
+    pub fn remove_address(&mut self, address: Address) {
+        self.core.peers.remove_address(address);
+    }
+
+    /// Start whatever was sent with `more`.
+    pub fn flush(&mut self) {
+        for transport in &mut self.transports {
+            // A device that failed says so in the next progress.
+            let _ = transport.flush();
+        }
+    }
+
+    /// Move on, and say how many things happened. `now` is the time since any fixed moment, and never runs backwards.
+    ///
+    /// # Errors
+    /// A transport failed.
+    #[inline]
+    pub fn progress(&mut self, now: Duration) -> Result<usize, EndpointError> {
+        self.core.now = self.core.now.max(now);
+        let mut told = 0;
+        for device in 0..self.transports.len() {
+            self.submit(device)?;
+            match self.transports[device].progress(EVENTS_MAX, &mut self.core) {
+                Ok(events) => told += events,
+                Err(error) => return Err(self.fail(device, error)),
+            }
+        }
+        if told > 0 || self.core.has_to_act() {
+            self.settle()?;
+        }
+        if self.core.now >= self.core.next_deadline {
+            self.expire();
+        }
+        Ok(told)
+    }
+
+    /// The oldest completion.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.core.completions.pop_front()
+    }
+
+    /// File descriptors one of which is readable when [`Self::progress`] would find something.
+    pub fn wait_descriptors(&self) -> impl Iterator<Item = i32> {
+        self.transports.iter().filter_map(|transport| transport.wait_descriptor())
+    }
+
+    /// Whether the owner may wait for the descriptors; false if there is something to do already.
+    pub fn may_wait(&mut self) -> bool {
+        self.core.completions.is_empty()
+            && !self.core.has_to_act()
+            && self.core.engines.iter().all(|engine| !engine.is_busy())
+            && self.transports.iter_mut().all(|transport| transport.may_wait())
+    }
+
+    /// When [`Self::progress`] has something to do at the latest, by its own clock.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Duration> {
+        (self.core.next_deadline < Duration::MAX).then_some(self.core.next_deadline)
+    }
+
+    /// Whether it is closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.core.closing.is_some_and(|deadline| self.core.now >= deadline)
+            || self.core.closing.is_some() && self.core.links.len() == 0
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.core.statistics
+    }
+
+    /// Receives posted and messages unexpected, in this space.
+    #[must_use]
+    pub fn depths(&self, space: Space) -> (usize, usize) {
+        self.core.engines[space as usize].depths()
+    }
+
+    /// Sends in progress: their memory is in use, or their peer has still to answer.
+    #[must_use]
+    pub fn sends_in_progress(&self) -> usize {
+        self.core.operations.len()
+    }
+
+    /// What of offload was done for messages with a tag.
+    #[must_use]
+    pub fn offload_statistics(&self) -> &crate::offload::Statistics {
+        self.core.engines[Space::Tagged as usize].statistics()
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("name", &self.core.name)
+            .field("statistics", &self.core.statistics)
+            .finish_non_exhaustive()
+    }
+}
+
+fn device_id(index: usize) -> DeviceId {
+    DeviceId(u8::try_from(index).unwrap_or(u8::MAX))
+}
+
+/// What a transport tells at most about in one progress.
+const EVENTS_MAX: usize = 256;

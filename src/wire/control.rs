@@ -6,8 +6,8 @@
 
 use super::cursor::{Reader, Writer};
 use super::{
-    Credits, Expected, Goodbye, Hello, HelloRefused, Keepalive, Opcode, OperationId, Payload,
-    RefusedRendezvous, Segment, SegmentFirst, Untagged, UntaggedRendezvous, WireError, within,
+    Challenge, Credits, Expected, Goodbye, Hello, HelloRefused, Keepalive, Opcode, OperationId, Payload,
+    Proof, RefusedRendezvous, Segment, SegmentFirst, Untagged, UntaggedRendezvous, WireError, within,
 };
 
 /// The version of the protocol that this is.
@@ -51,6 +51,10 @@ pub enum Control<'a> {
     Goodbye(Goodbye),
     /// Are you there, or: I am.
     Keepalive(Keepalive),
+    /// Prove that you hold the key.
+    Challenge(Challenge),
+    /// It is held.
+    Proof(Proof),
 }
 
 /// What a message without a TMH is: the lower five bits of its second byte.
@@ -87,11 +91,15 @@ pub enum Kind {
     Goodbye = 14,
     /// [`Control::Keepalive`]
     Keepalive = 15,
+    /// [`Control::Challenge`]
+    Challenge = 16,
+    /// [`Control::Proof`]
+    Proof = 17,
 }
 
 impl Kind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Untagged,
         Self::UntaggedRendezvous,
         Self::SegmentFirst,
@@ -107,6 +115,8 @@ impl Kind {
         Self::HelloRefused,
         Self::Goodbye,
         Self::Keepalive,
+        Self::Challenge,
+        Self::Proof,
     ];
 
     /// The second byte of the message: version and kind.
@@ -133,7 +143,7 @@ impl Kind {
         kind.ok_or(WireError::Value {
             field: "kind",
             value: number.into(),
-            expected: Expected::OneOf("1 to 15"),
+            expected: Expected::OneOf("1 to 17"),
             offset: KIND_OFFSET,
         })
     }
@@ -161,6 +171,8 @@ pub(super) fn needed(arrived: &[u8], total: u64) -> Result<usize, WireError> {
         Kind::HelloRefused => within("refused hello", 8..=8, HelloRefused::LENGTH, total),
         Kind::Goodbye => within("goodbye", 4..=4, Goodbye::LENGTH, total),
         Kind::Keepalive => within("keepalive", 8..=8, Keepalive::LENGTH, total),
+        Kind::Challenge => within("challenge", 36..=36, Challenge::LENGTH, total),
+        Kind::Proof => within("proof", 68..=68, Proof::LENGTH, total),
     }
 }
 
@@ -184,6 +196,8 @@ impl<'a> Control<'a> {
             Self::HelloRefused(_) => Kind::HelloRefused,
             Self::Goodbye(_) => Kind::Goodbye,
             Self::Keepalive(_) => Kind::Keepalive,
+            Self::Challenge(_) => Kind::Challenge,
+            Self::Proof(_) => Kind::Proof,
         }
     }
 
@@ -210,6 +224,8 @@ impl<'a> Control<'a> {
             Self::HelloRefused(message) => message.encode(out),
             Self::Goodbye(message) => message.encode(out),
             Self::Keepalive(message) => message.encode(out),
+            Self::Challenge(message) => message.encode(out),
+            Self::Proof(message) => message.encode(out),
         }
     }
 
@@ -235,6 +251,8 @@ impl<'a> Control<'a> {
             Kind::HelloRefused => Self::HelloRefused(HelloRefused::read(head, reader)?),
             Kind::Goodbye => Self::Goodbye(Goodbye::read(head, &reader)?),
             Kind::Keepalive => Self::Keepalive(Keepalive::read(head, reader)?),
+            Kind::Challenge => Self::Challenge(Challenge::read(head, reader)?),
+            Kind::Proof => Self::Proof(Proof::read(head, reader)?),
         })
     }
 
@@ -256,7 +274,9 @@ impl<'a> Control<'a> {
             | Self::Hello(_)
             | Self::HelloRefused(_)
             | Self::Goodbye(_)
-            | Self::Keepalive(_) => None,
+            | Self::Keepalive(_)
+            | Self::Challenge(_)
+            | Self::Proof(_) => None,
         }
     }
 }

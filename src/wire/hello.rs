@@ -245,6 +245,8 @@ pub enum RefusedHello {
     Busy = 4,
     /// The refuser is being closed.
     Closing = 5,
+    /// The key of the job was not proven.
+    NoKey = 6,
 }
 
 impl HelloRefused {
@@ -267,11 +269,12 @@ impl HelloRefused {
             3 => RefusedHello::Connected,
             4 => RefusedHello::Busy,
             5 => RefusedHello::Closing,
+            6 => RefusedHello::NoKey,
             code => {
                 return Err(WireError::Value {
                     field: "reason of a refused hello",
                     value: code.into(),
-                    expected: Expected::OneOf("1 to 5"),
+                    expected: Expected::OneOf("1 to 6"),
                     offset: CODE_OFFSET,
                 });
             }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Name, bytes, and the message they stand for.
-pub(super) const GOLDEN: [(&str, &str, Message<'static>); 26] = [
+pub(super) const GOLDEN: [(&str, &str, Message<'static>); 28] = [
     (
         "eager",
         "03 000000  00001200  0123456789abcdef  68656c6c6f",
@@ -190,6 +190,21 @@ pub(super) const GOLDEN: [(&str, &str, Message<'static>); 26] = [
         "keepalive",
         "00 2f 01 00  00000007",
         Message::Control(Control::Keepalive(Keepalive { is_answer: true, sequence: 7 })),
+    ),
+    (
+        "challenge",
+        "00 30 00 00  a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1",
+        Message::Control(Control::Challenge(Challenge { number: [0xA1; 32] })),
+    ),
+    (
+        "proof",
+        "00 31 01 00  a2a2a2a2a2a2a2a2 a2a2a2a2a2a2a2a2 a2a2a2a2a2a2a2a2 a2a2a2a2a2a2a2a2
+                      a3a3a3a3a3a3a3a3 a3a3a3a3a3a3a3a3 a3a3a3a3a3a3a3a3 a3a3a3a3a3a3a3a3",
+        Message::Control(Control::Proof(Proof {
+            role: HelloRole::Answer,
+            number: [0xA2; 32],
+            code: [0xA3; 32],
+        })),
     ),
 ];
 

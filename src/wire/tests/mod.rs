@@ -21,7 +21,7 @@ struct Shape {
 }
 
 impl Shape {
-    const VARIANTS: u8 = 18;
+    const VARIANTS: u8 = 19;
 
     /// A message that the protocol allows. Every message can be made so.
     fn message(&self) -> Message<'_> {
@@ -97,10 +97,16 @@ impl Shape {
                     RefusedHello::Connected,
                     RefusedHello::Busy,
                     RefusedHello::Closing,
-                ][usize::from(self.small % 5)],
+                    RefusedHello::NoKey,
+                ][usize::from(self.small % 6)],
                 version_min: self.flags.max(1),
                 version_max: self.flags.max(1).max(self.small),
             }),
+            17 if self.small < 100 => {
+                let role = if self.small % 2 == 0 { HelloRole::Request } else { HelloRole::Answer };
+                Control::Proof(Proof { role, number: [self.flags; 32], code: [self.small; 32] })
+            }
+            17 => Control::Challenge(Challenge { number: [self.flags; 32] }),
             _ if self.small < 100 => {
                 Control::Keepalive(Keepalive { is_answer: self.small % 2 == 1, sequence: low })
             }

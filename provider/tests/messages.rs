@@ -1,0 +1,645 @@
+//! Messages between two endpoints of one process, through libfabric: what arrives, and what completions say.
+
+mod common;
+
+use common::{Received, Side, TAGGED_RECEIVE, Wanted, minus};
+use tagmatch::provider::abi;
+
+const ANY: u64 = abi::FI_ADDR_UNSPEC;
+
+/// Two sides that know each other, and what each calls the other.
+struct Pair {
+    a: Side,
+    b: Side,
+    /// What A calls B.
+    to_b: u64,
+    /// What B calls A.
+    to_a: u64,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self::with(Wanted::default())
+    }
+
+    fn with(wanted: Wanted) -> Self {
+        let (a, b) = (Side::with(wanted), Side::with(wanted));
+        let (to_b, to_a) = (a.insert(&b.name()), b.insert(&a.name()));
+        Self { a, b, to_b, to_a }
+    }
+
+    /// Send from A, and see it complete.
+    fn send(&self, tag: u64, payload: &[u8]) {
+        self.a.send_surely(&[&self.b], |a| a.send(self.to_b, tag, payload, 900));
+        self.sent(900);
+    }
+
+    /// A's next completion is this send.
+    fn sent(&self, context: u64) {
+        match self.a.next(&[&self.b]) {
+            Received::Ok { context: c, flags, .. } => {
+                assert_eq!((c, flags), (context, abi::FI_TAGGED | abi::FI_SEND));
+            }
+            other @ Received::Error { .. } => panic!("{other:?}"),
+        }
+    }
+
+    /// What A sends, in order; all of it has arrived at B, and nothing has taken it.
+    fn unexpected(&self, messages: &[(u64, &[u8])]) {
+        for (tag, payload) in messages {
+            self.a.send_surely(&[&self.b], |a| a.inject(self.to_b, *tag, payload, None));
+        }
+        // A last message that is received shows that those before it are there.
+        let mut last = [0; 4];
+        assert_eq!(self.b.receive(ANY, LAST, 0, &mut last, 901), 0);
+        self.a.send_surely(&[&self.b], |a| a.inject(self.to_b, LAST, b"last", None));
+        assert_eq!(self.received().0, 901);
+    }
+
+    /// B's next completion: context, tag and length of a message.
+    fn received(&self) -> (u64, u64, usize) {
+        match self.b.next(&[&self.a]) {
+            Received::Ok { context, tag, length, .. } => (context, tag, length),
+            other @ Received::Error { .. } => panic!("{other:?}"),
+        }
+    }
+
+    /// B's next completion: context and code of an error.
+    fn failed(&self) -> (u64, u64) {
+        match self.b.next(&[&self.a]) {
+            Received::Error { context, error, .. } => (context, error),
+            other @ Received::Ok { .. } => panic!("{other:?}"),
+        }
+    }
+
+    fn peek(&self, tag: u64, context: u64, flags: u64) {
+        assert_eq!(self.b.receive_message(tag, 0, None, context, abi::FI_PEEK | flags), 0);
+    }
+}
+
+/// The tag of a message that follows all others.
+const LAST: u64 = 0xffff_0000_ffff_0000;
+
+fn pattern(length: usize, seed: u8) -> Vec<u8> {
+    (0..length).map(|i| seed.wrapping_add(u8::try_from(i % 251).unwrap())).collect()
+}
+
+#[test]
+fn sizes_from_none_to_several_mebibytes_arrive_posted_before_and_after() {
+    let pair = Pair::new();
+    for length in [0, 1, 63, 64, 65, 4096, 16_384, 16_385, 65_536, 131_073, 3 << 20] {
+        let payload = pattern(length, 7);
+        for is_posted_first in [true, false] {
+            let mut buffer = vec![0; length];
+            if is_posted_first {
+                assert_eq!(pair.b.receive(ANY, 5, 0, &mut buffer, 1), 0);
+            }
+            pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 5, &payload, 2));
+            if !is_posted_first {
+                assert_eq!(pair.b.receive(ANY, 5, 0, &mut buffer, 1), 0);
+            }
+            assert_eq!(pair.received(), (1, 5, length));
+            pair.sent(2);
+            assert_eq!(buffer, payload, "{length} bytes");
+        }
+    }
+}
+
+#[test]
+fn completions_carry_tag_data_source_and_flags() {
+    let pair = Pair::new();
+    let mut buffer = [0; 8];
+    assert_eq!(pair.b.receive(pair.to_a, 0x1f, 0xff, &mut buffer, 3), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.send_data(pair.to_b, 0x42, b"xy", 0xdead_beef, 4));
+    let flags = TAGGED_RECEIVE | abi::FI_REMOTE_CQ_DATA;
+    let source = pair.to_a;
+    let expected = Received::Ok { context: 3, flags, length: 2, data: 0xdead_beef, tag: 0x42, source };
+    assert_eq!(pair.b.next(&[&pair.a]), expected);
+    pair.sent(4);
+    assert_eq!(&buffer[..2], b"xy");
+}
+
+#[test]
+fn data_wider_than_offered_is_refused() {
+    let pair = Pair::new();
+    assert_eq!(pair.a.send_data(pair.to_b, 1, b"", 1 << 32, 1), minus(abi::FI_EINVAL));
+}
+
+#[test]
+fn a5_inject_takes_its_size_and_not_one_byte_more_and_the_buffer_is_free_at_once() {
+    let pair = Pair::new();
+    let mut payload = pattern(16_384, 3);
+    let sent = payload.clone();
+    let mut buffer = vec![0; payload.len()];
+    assert_eq!(pair.b.receive(ANY, 9, 0, &mut buffer, 1), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.inject(pair.to_b, 9, &payload, None));
+    payload.fill(0);
+    assert_eq!(pair.received(), (1, 9, sent.len()));
+    assert_eq!(buffer, sent);
+    payload.push(0);
+    assert_eq!(pair.a.inject(pair.to_b, 9, &payload, None), minus(abi::FI_EMSGSIZE));
+    assert_eq!(pair.a.poll(), None, "an inject reports no success");
+}
+
+#[test]
+fn stretches_are_gathered_and_more_than_offered_refused() {
+    let pair = Pair::new();
+    let (first, second) = (pattern(40_000, 1), pattern(3, 9));
+    let parts: [&[u8]; 4] = [&first, b"", &second, b"end"];
+    let whole = parts.concat();
+    for flags in [0, abi::FI_INJECT] {
+        let parts: &[&[u8]] = if flags == 0 { &parts } else { &parts[1..] };
+        let whole = if flags == 0 { whole.clone() } else { parts.concat() };
+        let mut buffer = vec![0; whole.len()];
+        assert_eq!(pair.b.receive(ANY, 1, 0, &mut buffer, 1), 0);
+        pair.a.send_surely(&[&pair.b], |a| a.send_message(pair.to_b, 1, parts, 0, 2, flags));
+        assert_eq!(pair.received(), (1, 1, whole.len()));
+        pair.sent(2);
+        assert_eq!(buffer, whole);
+    }
+    let many = [b"x".as_slice(); 9];
+    assert_eq!(pair.a.send_message(pair.to_b, 1, &many, 0, 2, 0), minus(abi::FI_EINVAL));
+}
+
+#[test]
+fn messages_with_a_tag_and_without_never_match() {
+    let pair = Pair::new();
+    let (mut tagged, mut untagged) = ([0; 4], [0; 4]);
+    assert_eq!(pair.b.receive(ANY, 0, !0, &mut tagged, 1), 0);
+    assert_eq!(pair.b.receive_untagged(&mut untagged, 2, 0), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.send_untagged(pair.to_b, b"none", 3));
+    match pair.b.next(&[&pair.a]) {
+        Received::Ok { context, flags, .. } => {
+            assert_eq!((context, flags), (2, abi::FI_MSG | abi::FI_RECV));
+        }
+        other @ Received::Error { .. } => panic!("{other:?}"),
+    }
+    assert_eq!(&untagged, b"none");
+    assert!(matches!(pair.a.next(&[&pair.b]), Received::Ok { context: 3, .. }));
+    pair.send(4, b"some");
+    assert_eq!(pair.received().0, 1);
+}
+
+#[test]
+fn b01_an_unexpected_message_of_a_peer_that_is_not_yet_in_the_vector() {
+    let (p1, p2, r) = (Side::new(), Side::new(), Side::new());
+    let from_p2 = r.insert(&p2.name());
+    let (p1_to_r, p2_to_r) = (p1.insert(&r.name()), p2.insert(&r.name()));
+    p1.send_surely(&[&r], |p| p.inject(p1_to_r, 7, b"A", None));
+    // A second message, for anybody, shows that the first is there; its source is not known.
+    let (mut any, mut c0, mut c1) = ([0; 64], [0; 64], [0; 64]);
+    assert_eq!(r.receive(ANY, 8, 0, &mut any, 9), 0);
+    p1.send_surely(&[&r], |p| p.inject(p1_to_r, 8, b"?", None));
+    let Received::Ok { source, .. } = r.next(&[&p1]) else { panic!("an error") };
+    assert_eq!(source, abi::FI_ADDR_NOTAVAIL);
+    assert_eq!(r.receive(from_p2, 7, 0, &mut c0, 100), 0);
+    assert_eq!(r.poll(), None, "a directed receive took another peer's message");
+    let from_p1 = r.insert(&p1.name());
+    assert_eq!(r.receive(from_p1, 7, 0, &mut c1, 101), 0);
+    let Received::Ok { context, source, .. } = r.next(&[&p1]) else { panic!("an error") };
+    assert_eq!((context, source, c1[0]), (101, from_p1, b'A'));
+    p2.send_surely(&[&r], |p| p.inject(p2_to_r, 7, b"B", None));
+    let Received::Ok { context, source, .. } = r.next(&[&p2]) else { panic!("an error") };
+    assert_eq!((context, source, c0[0]), (100, from_p2, b'B'));
+}
+
+#[test]
+fn b02_all_64_bits_of_the_tag_are_the_applications() {
+    let pair = Pair::new();
+    for bit in [63, 62, 61, 60, 32, 31] {
+        let high = 1u64 << bit | 1;
+        let mut buffer = [0; 8];
+        assert_eq!(pair.b.receive(ANY, high, 0, &mut buffer, 1), 0);
+        pair.send(high, b"x");
+        assert_eq!(pair.received(), (1, high, 1));
+        pair.unexpected(&[(high, b"y")]);
+        pair.peek(1, 2, abi::FI_CLAIM);
+        assert_eq!(pair.failed(), (2, abi::FI_ENOMSG));
+        pair.unexpected(&[(1, b"z")]);
+        pair.peek(1, 3, abi::FI_CLAIM);
+        assert_eq!(pair.received(), (3, 1, 1));
+        assert_eq!(pair.b.receive(ANY, high, 0, &mut buffer, 4), 0);
+        assert_eq!(pair.received(), (4, high, 1));
+        assert_eq!(buffer[0], b'y');
+        assert_eq!(pair.b.receive_message(1, 0, Some(&mut buffer), 3, abi::FI_CLAIM), 0);
+        assert_eq!(pair.received(), (3, 1, 1));
+        assert_eq!(buffer[0], b'z');
+    }
+}
+
+#[test]
+fn b03_stray_bits_in_the_ignored_part_do_not_hinder_a_match() {
+    let pair = Pair::new();
+    let mut buffer = [0; 16];
+    for (tag, ignore, sent) in [(0x1ff, 0xff, 0x123), (0x1ff, 0xff, 0x17a), (0xdead, !0, 0)] {
+        assert_eq!(pair.b.receive(ANY, tag, ignore, &mut buffer, 1), 0);
+        pair.send(sent, b"q");
+        assert_eq!(pair.received(), (1, sent, 1));
+    }
+    assert_eq!(pair.b.receive(ANY, 0x2ff, 0xff, &mut buffer, 2), 0);
+    pair.unexpected(&[(0x123, b"r")]);
+    assert_eq!(pair.b.cancel(2), 0);
+    assert_eq!(pair.failed(), (2, abi::FI_ECANCELED));
+}
+
+#[test]
+fn receives_for_anybody_and_for_one_match_in_the_order_in_which_they_were_posted() {
+    let pair = Pair::new();
+    let (mut first, mut second) = ([0; 4], [0; 4]);
+    for sources in [[ANY, pair.to_a], [pair.to_a, ANY]] {
+        assert_eq!(pair.b.receive(sources[0], 6, 0, &mut first, 1), 0);
+        assert_eq!(pair.b.receive(sources[1], 6, 0, &mut second, 2), 0);
+        pair.send(6, b"1");
+        pair.send(6, b"2");
+        assert_eq!((pair.received().0, pair.received().0), (1, 2));
+        assert_eq!((first[0], second[0]), (b'1', b'2'));
+    }
+}
+
+#[test]
+fn b08_no_message_is_an_entry_and_one_of_two_readers_gets_it() {
+    let pair = Pair::new();
+    pair.peek(9, 77, 0);
+    let results = std::thread::scope(|scope| {
+        let read = || {
+            scope.spawn(|| {
+                // SAFETY: an open queue, and room for one entry.
+                let read = unsafe {
+                    let mut entry: abi::fi_cq_tagged_entry = std::mem::zeroed();
+                    ((*(*pair.b.cq).ops).read)(pair.b.cq, (&raw mut entry).cast(), 1)
+                };
+                // Whoever comes second may find the entry taken already.
+                assert!(read == minus(abi::FI_EAVAIL) || read == minus(abi::FI_EAGAIN), "{read}");
+                pair.b.poll_error()
+            })
+        };
+        let (one, other) = (read(), read());
+        [one.join().unwrap(), other.join().unwrap()]
+    });
+    let entry = Received::Error { context: 77, error: abi::FI_ENOMSG, length: 0, overflow: 0 };
+    assert_eq!(results.iter().flatten().collect::<Vec<_>>(), [&entry]);
+    assert_eq!(pair.b.poll(), None);
+    pair.unexpected(&[(9, b"later")]);
+}
+
+#[test]
+fn b09_a_loop_of_peeks_makes_progress() {
+    let pair = Pair::new();
+    // The connection is there, so that the message is on its way when the send returns.
+    pair.unexpected(&[]);
+    let own = pair.b.insert(&pair.b.name());
+    pair.a.send_surely(&[], |a| a.inject(pair.to_b, 3, b"m", None));
+    pair.b.send_surely(&[], |b| b.inject(own, 4, b"self", None));
+    for (tag, length) in [(3, 1), (4, 4)] {
+        let found = (0..10).any(|_| {
+            pair.peek(tag, 5, 0);
+            loop {
+                match pair.b.poll() {
+                    Some(Received::Ok { context: 5, length: l, .. }) => break l == length,
+                    Some(Received::Error { context: 5, error: abi::FI_ENOMSG, .. }) => break false,
+                    Some(other) => panic!("{other:?}"),
+                    None => {}
+                }
+            }
+        });
+        assert!(found, "tag {tag}");
+    }
+}
+
+#[test]
+fn b10_peek_claim_and_receive_show_tag_data_and_flags() {
+    let pair = Pair::new();
+    pair.a.send_surely(&[&pair.b], |a| a.inject(pair.to_b, 4, b"", Some(0x1122_3344)));
+    pair.unexpected(&[(5, b"plain")]);
+    let entry = |context| Received::Ok {
+        context,
+        flags: TAGGED_RECEIVE | abi::FI_REMOTE_CQ_DATA,
+        length: 0,
+        data: 0x1122_3344,
+        tag: 4,
+        source: pair.to_a,
+    };
+    pair.peek(4, 1, 0);
+    assert_eq!(pair.b.next(&[]), entry(1));
+    pair.peek(4, 2, abi::FI_CLAIM);
+    assert_eq!(pair.b.next(&[]), entry(2));
+    assert_eq!(pair.b.receive_message(4, 0, None, 2, abi::FI_CLAIM), 0);
+    assert_eq!(pair.b.next(&[]), entry(2));
+    pair.peek(5, 3, 0);
+    let Received::Ok { flags, length, .. } = pair.b.next(&[]) else { panic!("an error") };
+    assert_eq!((flags, length), (TAGGED_RECEIVE, 5));
+}
+
+#[test]
+fn b13_what_is_claimed_or_discarded_matches_nothing_else() {
+    for length in [1, 16_384, 200_000] {
+        let pair = Pair::new();
+        let payload = |seed| pattern(length, seed);
+        let (one, two, three, four, five) = (payload(1), payload(2), payload(3), payload(4), payload(5));
+        let (mut b, mut r1, mut r2) = (vec![0; length], vec![0; length], vec![0; length]);
+        let send = |bytes: &[u8], context| {
+            pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 7, bytes, context));
+        };
+        // Until it is there.
+        let find = |context, flags| loop {
+            pair.peek(7, context, flags);
+            match pair.b.next(&[&pair.a]) {
+                Received::Ok { context: c, length: l, .. } => break assert_eq!((c, l), (context, length)),
+                Received::Error { error, .. } => assert_eq!(error, abi::FI_ENOMSG),
+            }
+        };
+        send(&one, 11);
+        find(1, abi::FI_CLAIM);
+        pair.peek(7, 2, 0);
+        assert_eq!(pair.failed(), (2, abi::FI_ENOMSG));
+        assert_eq!(pair.b.receive(ANY, 7, 0, &mut r1, 3), 0);
+        assert_eq!(pair.b.receive_message(7, 0, Some(&mut b), 1, abi::FI_CLAIM), 0);
+        assert_eq!(pair.received(), (1, 7, length));
+        assert_eq!(b, one);
+        pair.sent(11);
+        send(&two, 12);
+        assert_eq!(pair.received(), (3, 7, length));
+        assert_eq!(r1, two);
+        pair.sent(12);
+        send(&three, 13);
+        find(4, abi::FI_CLAIM);
+        assert_eq!(pair.b.receive_message(7, 0, None, 4, abi::FI_CLAIM | abi::FI_DISCARD), 0);
+        assert_eq!(pair.received().0, 4);
+        pair.sent(13);
+        pair.peek(7, 5, 0);
+        assert_eq!(pair.failed(), (5, abi::FI_ENOMSG));
+        send(&four, 14);
+        find(6, abi::FI_DISCARD);
+        pair.sent(14);
+        pair.peek(7, 7, 0);
+        assert_eq!(pair.failed(), (7, abi::FI_ENOMSG));
+        send(&five, 15);
+        assert_eq!(pair.b.receive(ANY, 7, 0, &mut r2, 8), 0);
+        assert_eq!(pair.received(), (8, 7, length));
+        assert_eq!(r2, five);
+        pair.sent(15);
+    }
+}
+
+#[test]
+fn b15_messages_of_no_bytes_are_peeked_claimed_discarded_and_received() {
+    let pair = Pair::new();
+    pair.unexpected(&[(2, b""); 4]);
+    pair.peek(2, 1, 0);
+    assert_eq!(pair.received(), (1, 2, 0));
+    pair.peek(2, 2, abi::FI_CLAIM);
+    assert_eq!(pair.received(), (2, 2, 0));
+    assert_eq!(pair.b.receive_message(2, 0, None, 2, abi::FI_CLAIM), 0);
+    assert_eq!(pair.received(), (2, 2, 0));
+    pair.peek(2, 3, abi::FI_DISCARD);
+    assert_eq!(pair.received(), (3, 2, 0));
+    pair.peek(2, 4, abi::FI_CLAIM);
+    assert_eq!(pair.received(), (4, 2, 0));
+    assert_eq!(pair.b.receive_message(2, 0, None, 4, abi::FI_CLAIM | abi::FI_DISCARD), 0);
+    assert_eq!(pair.received(), (4, 2, 0));
+    assert_eq!(pair.b.receive(ANY, 2, 0, &mut [], 5), 0);
+    assert_eq!(pair.received(), (5, 2, 0));
+}
+
+#[test]
+fn b16_a_claim_needs_a_context_and_one_that_claimed_nothing_claims_nothing() {
+    let pair = Pair::new();
+    pair.unexpected(&[(1, b"m")]);
+    let peek = abi::FI_PEEK | abi::FI_CLAIM;
+    assert_eq!(pair.b.receive_message(1, 0, None, 0, peek), minus(abi::FI_EINVAL));
+    let mut buffer = [0; 4];
+    assert_eq!(pair.b.receive_message(1, 0, Some(&mut buffer), 5, abi::FI_CLAIM), minus(abi::FI_EINVAL));
+    // A context of four words with guards around it, as applications have them.
+    let context = Box::new([0x5a5a_u64; 6]);
+    let address = std::ptr::from_ref(&context[1]).addr() as u64;
+    pair.peek(1, address, abi::FI_CLAIM);
+    assert_eq!(pair.received(), (address, 1, 1));
+    assert_eq!(pair.b.receive_message(1, 0, Some(&mut buffer), address, abi::FI_CLAIM), 0);
+    assert_eq!(pair.received(), (address, 1, 1));
+    let again = pair.b.receive_message(1, 0, Some(&mut buffer), address, abi::FI_CLAIM);
+    assert_eq!(again, minus(abi::FI_EINVAL));
+    assert_eq!((context[0], context[5]), (0x5a5a, 0x5a5a));
+}
+
+#[test]
+fn b17_a_receive_that_has_its_message_is_not_cancelled() {
+    let pair = Pair::new();
+    let payload = pattern(1 << 20, 5);
+    let mut buffer = vec![0; payload.len()];
+    assert_eq!(pair.b.receive(ANY, 5, 0, &mut buffer, 1), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 5, &payload, 2));
+    // Whatever has come of it by now, one entry tells the end.
+    assert_eq!((pair.b.cancel(1), pair.b.cancel(1)), (0, 0));
+    match pair.b.next(&[&pair.a]) {
+        Received::Ok { context, length, .. } => {
+            assert_eq!((context, length), (1, payload.len()));
+            assert_eq!(buffer, payload);
+        }
+        Received::Error { context, error, .. } => {
+            assert_eq!((context, error), (1, abi::FI_ECANCELED));
+            assert!(buffer.iter().all(|byte| *byte == 0), "a cancelled receive was written to");
+            // The message is still there for another.
+            assert_eq!(pair.b.receive(ANY, 5, 0, &mut buffer, 3), 0);
+            assert_eq!(pair.received(), (3, 5, payload.len()));
+        }
+    }
+    pair.sent(2);
+    assert_eq!(pair.b.poll(), None);
+}
+
+#[test]
+fn b19_one_cancel_ends_one_of_two_receives_with_one_context() {
+    let pair = Pair::new();
+    let (mut tagged, mut untagged) = ([0; 8], [0; 8]);
+    assert_eq!(pair.b.receive_untagged(&mut untagged, 6, 0), 0);
+    assert_eq!(pair.b.receive(ANY, 1, 0, &mut tagged, 6), 0);
+    for _ in 0..2 {
+        assert_eq!(pair.b.cancel(6), 0);
+        assert_eq!(pair.failed(), (6, abi::FI_ECANCELED));
+        assert_eq!(pair.b.poll(), None);
+    }
+    assert_eq!(pair.b.cancel(6), 0, "of none: nothing happens");
+    assert_eq!(pair.b.poll(), None);
+}
+
+#[test]
+fn b22_a_message_longer_than_its_buffer_is_cut_and_the_next_is_whole() {
+    let pair = Pair::new();
+    for length in [100, 16_000, 300_000] {
+        for is_posted_first in [true, false] {
+            let payload = pattern(length, 0);
+            let mut buffer = vec![0xee; 80];
+            if is_posted_first {
+                assert_eq!(pair.b.receive(ANY, 5, 0, &mut buffer[..64], 1), 0);
+            }
+            pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 5, &payload, 2));
+            if !is_posted_first {
+                assert_eq!(pair.b.receive(ANY, 5, 0, &mut buffer[..64], 1), 0);
+            }
+            let expected =
+                Received::Error { context: 1, error: abi::FI_ETRUNC, length: 64, overflow: length - 64 };
+            assert_eq!(pair.b.next(&[&pair.a]), expected);
+            pair.sent(2);
+            assert_eq!(buffer[..64], payload[..64]);
+            assert!(buffer[64..].iter().all(|byte| *byte == 0xee), "written past the buffer");
+            let mut next = [0; 8];
+            assert_eq!(pair.b.receive(ANY, 5, 0, &mut next, 3), 0);
+            pair.send(5, b"next");
+            assert_eq!(pair.received(), (3, 5, 4));
+            assert_eq!(&next[..4], b"next");
+        }
+    }
+}
+
+#[test]
+fn b30_messages_to_oneself_arrive_in_both_orders_and_at_all_sizes() {
+    let side = Side::new();
+    let own = side.insert(&side.name());
+    for length in [1, 100_000, 1 << 20] {
+        let payload = pattern(length, 4);
+        for is_posted_first in [true, false] {
+            let mut buffer = vec![0; length];
+            if is_posted_first {
+                assert_eq!(side.receive(own, 2, 0, &mut buffer, 1), 0);
+            }
+            side.send_surely(&[], |s| s.send(own, 2, &payload, 2));
+            if !is_posted_first {
+                assert_eq!(side.receive(own, 2, 0, &mut buffer, 1), 0);
+            }
+            let mut contexts: Vec<_> = (0..2)
+                .map(|_| match side.next(&[]) {
+                    Received::Ok { context, .. } => context,
+                    other @ Received::Error { .. } => panic!("{other:?}"),
+                })
+                .collect();
+            contexts.sort_unstable();
+            assert_eq!(contexts, [1, 2]);
+            assert_eq!(buffer, payload);
+        }
+    }
+}
+
+#[test]
+fn a_synchronous_send_completes_when_it_is_matched_or_discarded_and_not_before() {
+    let pair = Pair::new();
+    for flags in [abi::FI_MATCH_COMPLETE, abi::FI_MATCH_COMPLETE | abi::FI_INJECT] {
+        let mut buffer = [0; 8];
+        pair.a.send_surely(&[&pair.b], |a| a.send_message(pair.to_b, 1, &[b"sync"], 0, 1, flags));
+        pair.unexpected(&[]);
+        pair.a.progress();
+        assert_eq!(pair.a.poll(), None, "nobody has taken it");
+        assert_eq!(pair.b.receive(ANY, 1, 0, &mut buffer, 2), 0);
+        assert_eq!(pair.received(), (2, 1, 4));
+        pair.sent(1);
+        pair.a.send_surely(&[&pair.b], |a| a.send_message(pair.to_b, 1, &[b"sync"], 0, 3, flags));
+        pair.unexpected(&[]);
+        pair.peek(1, 4, abi::FI_DISCARD);
+        assert_eq!(pair.received(), (4, 1, 4));
+        pair.sent(3);
+    }
+}
+
+#[test]
+fn a_delivered_send_completes_although_nobody_takes_it() {
+    let pair = Pair::new();
+    let flags = abi::FI_DELIVERY_COMPLETE;
+    pair.a.send_surely(&[&pair.b], |a| a.send_message(pair.to_b, 1, &[b"kept"], 0, 1, flags));
+    pair.sent(1);
+}
+
+#[test]
+fn selective_completion_reports_what_asks_for_it_every_failure_and_every_peek() {
+    let pair = Pair::with(Wanted { selective: true, counters: true, ..Wanted::default() });
+    let mut buffer = [0; 8];
+    assert_eq!(pair.b.receive(ANY, 1, 0, &mut buffer, 1), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 1, b"silent", 2));
+    let mut loud = [0; 8];
+    assert_eq!(pair.b.receive_message(2, 0, Some(&mut loud), 3, abi::FI_COMPLETION), 0);
+    pair.a.send_surely(&[&pair.b], |a| {
+        a.send_message(pair.to_b, 2, &[b"loud"], 0, 4, abi::FI_COMPLETION)
+    });
+    assert_eq!(pair.received(), (3, 2, 4), "the one before it was not reported");
+    assert_eq!(&buffer[..6], b"silent");
+    pair.sent(4);
+    assert_eq!(pair.b.receive(ANY, 3, 0, &mut buffer[..1], 5), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 3, b"long", 6));
+    assert_eq!(pair.failed(), (5, abi::FI_ETRUNC));
+    pair.peek(4, 7, 0);
+    assert_eq!(pair.failed(), (7, abi::FI_ENOMSG));
+    let read = |counter: *mut abi::fid_cntr| {
+        // SAFETY: an open counter.
+        unsafe { (((*(*counter).ops).read)(counter), ((*(*counter).ops).readerr)(counter)) }
+    };
+    assert_eq!(read(pair.a.sent), (3, 0));
+    assert_eq!(read(pair.b.received), (2, 2), "two that fit, one that did not, one that was not there");
+}
+
+#[test]
+fn a_multi_receive_buffer_takes_one_message_after_another_and_tells_when_it_is_used_up() {
+    let pair = Pair::with(Wanted { selective: true, ..Wanted::default() });
+    let least: usize = 64;
+    // SAFETY: an open endpoint, and a size.
+    let set = unsafe {
+        ((*(*pair.b.ep).ops).setopt)(
+            pair.b.ep.cast(),
+            0,
+            0,
+            std::ptr::from_ref(&least).cast(),
+            size_of::<usize>(),
+        )
+    };
+    assert_eq!(set, 0);
+    let mut buffer = vec![0; 256];
+    assert_eq!(pair.b.receive_untagged(&mut buffer, 1, abi::FI_MULTI_RECV | abi::FI_COMPLETION), 0);
+    let payload = pattern(100, 8);
+    for _ in 0..2 {
+        pair.a.send_surely(&[&pair.b], |a| a.send_untagged(pair.to_b, &payload, 2));
+    }
+    let mut messages = 0;
+    loop {
+        let Received::Ok { context, flags, length, .. } = pair.b.next(&[&pair.a]) else {
+            panic!("an error")
+        };
+        assert_eq!(context, 1);
+        messages += usize::from(length == 100);
+        if flags & abi::FI_MULTI_RECV != 0 {
+            break;
+        }
+    }
+    assert_eq!(messages, 2, "256 bytes hold two of 100, and what is left is less than 64");
+    assert_eq!(buffer[..100], payload);
+    assert_eq!(buffer[100..200], payload);
+}
+
+#[test]
+fn sends_with_more_go_out_with_the_next_one_without() {
+    let pair = Pair::new();
+    let mut buffers = [[0u8; 4]; 3];
+    for (context, buffer) in buffers.iter_mut().enumerate() {
+        assert_eq!(pair.b.receive(ANY, context as u64, 0, buffer, context as u64), 0);
+    }
+    for tag in 0..3u64 {
+        let flags = if tag < 2 { abi::FI_MORE } else { 0 };
+        pair.a.send_surely(&[&pair.b], |a| a.send_message(pair.to_b, tag, &[b"more"], 0, 10 + tag, flags));
+    }
+    for tag in 0..3 {
+        assert_eq!(pair.received(), (tag, tag, 4));
+    }
+    for tag in 0..3 {
+        pair.sent(10 + tag);
+    }
+}
+
+#[test]
+fn a_removed_address_can_be_inserted_again() {
+    let pair = Pair::new();
+    pair.send(1, b"before");
+    assert_eq!(pair.a.remove(pair.to_b), 0);
+    assert_eq!(pair.a.remove(pair.to_b), -22);
+    let again = pair.a.insert(&pair.b.name());
+    pair.a.send_surely(&[&pair.b], |a| a.send(again, 2, b"after", 3));
+    pair.sent(3);
+    let mut buffer = [0; 8];
+    assert_eq!(pair.b.receive(ANY, 2, 0, &mut buffer, 4), 0);
+    assert_eq!(pair.received(), (4, 2, 5));
+}

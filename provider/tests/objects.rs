@@ -1,0 +1,360 @@
+//! Objects: what can be opened, bound, asked and closed, in which order, and what is refused.
+
+mod common;
+
+use std::ptr;
+
+use common::side::{at, bind, close, control};
+use common::{Received, Side, Wanted, fabric, minus};
+use tagmatch::provider::abi::{self, fi_cq_err_entry, fi_fabric_attr, fi_info, version};
+
+#[test]
+fn libfabric_lists_the_provider_and_names_it() {
+    let library = fabric();
+    let info = library.info(library.api(), |_| {}).unwrap();
+    // SAFETY: an info of this library.
+    unsafe {
+        let attr = &*(*info).fabric_attr;
+        assert_eq!(std::ffi::CStr::from_ptr(attr.prov_name), c"tagmatch");
+        assert!(!attr.name.is_null() && !(*(*info).domain_attr).name.is_null());
+        assert_eq!((*info).src_addrlen, 16);
+        assert_eq!(u64::from((*(*info).ep_attr).r#type), abi::FI_EP_RDM);
+        assert_eq!((*info).mode, 0);
+        (library.freeinfo)(info);
+    }
+}
+
+#[test]
+fn copies_of_an_info_are_as_good_and_both_are_freed() {
+    let library = fabric();
+    let info = library.info(library.api(), |_| {}).unwrap();
+    // SAFETY: an info of this library.
+    let copy = unsafe { (library.dupinfo)(info) };
+    // SAFETY: as above, not used any more.
+    unsafe { (library.freeinfo)(info) };
+    let side = Side::open(library, copy, &Wanted::default());
+    assert_eq!(side.name().len(), 16);
+}
+
+#[test]
+fn other_endpoint_types_and_capabilities_get_nothing() {
+    let library = fabric();
+    for kind in [abi::FI_EP_MSG, abi::FI_EP_DGRAM] {
+        // SAFETY: hints have all parts.
+        let ask = |hints: &mut fi_info| unsafe { (*hints.ep_attr).r#type = u32::try_from(kind).unwrap() };
+        assert!(library.info(library.api(), ask).is_err());
+    }
+    assert!(library.info(library.api(), |hints| hints.caps = abi::FI_RMA).is_err());
+}
+
+#[test]
+fn nothing_is_closed_before_what_it_is_used_by() {
+    let side = Side::with(Wanted { counters: true, ..Wanted::default() });
+    let busy = -16;
+    // SAFETY: open objects.
+    unsafe {
+        assert_eq!(close(side.fabric), busy);
+        assert_eq!(close(side.domain), busy);
+        assert_eq!(close(side.cq), busy);
+        assert_eq!(close(side.av), busy);
+        assert_eq!(close(side.sent), busy);
+    }
+}
+
+#[test]
+fn an_endpoint_is_enabled_with_a_vector_and_queues_and_once() {
+    let side = Side::new();
+    let library = fabric();
+    let info = library.info(library.api(), |_| {}).unwrap();
+    let mut ep = ptr::null_mut();
+    // SAFETY: open objects of one domain.
+    unsafe {
+        let ops = &*(*side.domain).ops;
+        assert_eq!((ops.endpoint)(side.domain, info, &raw mut ep, ptr::null_mut()), 0);
+        (library.freeinfo)(info);
+        let enable = || control(ep, abi::FI_ENABLE, ptr::null_mut());
+        let code = |value: u64| -i32::try_from(value).unwrap();
+        assert_eq!(enable(), code(abi::FI_EOPBADSTATE));
+        assert_eq!(((*(*ep).tagged).inject)(ep, ptr::null(), 0, 0, 0), minus(abi::FI_EOPBADSTATE));
+        assert_eq!(bind(ep, side.av, 0), 0);
+        assert_eq!(bind(ep, side.av, 0), code(abi::FI_EINVAL));
+        assert_eq!(enable(), code(abi::FI_ENOCQ));
+        assert_eq!(bind(ep, side.cq, abi::FI_REMOTE_READ), code(abi::FI_EBADFLAGS));
+        assert_eq!(bind(ep, side.cq, abi::FI_SEND), 0);
+        assert_eq!(bind(ep, side.cq, abi::FI_SEND), code(abi::FI_EINVAL));
+        assert_eq!(enable(), code(abi::FI_ENOCQ));
+        assert_eq!(bind(ep, side.cq, abi::FI_RECV), 0);
+        assert_eq!(enable(), 0);
+        assert_eq!(enable(), code(abi::FI_EOPBADSTATE));
+        assert_eq!(bind(ep, side.cq, abi::FI_RECV), code(abi::FI_EOPBADSTATE));
+        assert_eq!(close(ep), 0);
+    }
+}
+
+#[test]
+fn what_is_not_offered_answers_no_such_call() {
+    let side = Side::new();
+    // SAFETY: every slot is filled, with a function that looks at no argument.
+    unsafe {
+        let ep = &*side.ep;
+        for slot in [(*ep.rma).write, (*ep.atomic).inject, (*ep.collective).barrier, (*ep.cm).shutdown] {
+            assert_eq!(slot.unwrap()(), minus(abi::FI_ENOSYS));
+        }
+    }
+}
+
+#[test]
+fn tables_say_how_large_they_are() {
+    let side = Side::new();
+    // SAFETY: open objects.
+    unsafe {
+        assert_eq!((*(*side.ep).tagged).size, 80);
+        assert_eq!((*(*side.cq).ops).size, 72);
+        assert_eq!((*(*side.av).ops).size, 96);
+        assert_eq!((*(*side.domain).ops).size, 104);
+        assert_eq!((*(*side.fabric).ops).size, 56);
+    }
+}
+
+#[test]
+fn b39_a_name_in_a_short_buffer_is_cut_and_its_length_told() {
+    let side = Side::new();
+    let name = side.name();
+    for room in [0usize, 1, 4, 15, 16, 28, 64] {
+        let mut buffer = [0xee_u8; 80];
+        let mut length = room;
+        // SAFETY: an open endpoint, and more room than is told.
+        let result = unsafe {
+            ((*(*side.ep).cm).getname)(side.ep.cast(), buffer.as_mut_ptr().cast(), &raw mut length)
+        };
+        let too_small = -i32::try_from(abi::FI_ETOOSMALL).unwrap();
+        assert_eq!(result, if room < name.len() { too_small } else { 0 });
+        assert_eq!(length, name.len());
+        let written = room.min(name.len());
+        assert_eq!(buffer[..written], name[..written]);
+        assert!(buffer[written..].iter().all(|byte| *byte == 0xee));
+    }
+}
+
+#[test]
+fn a_vector_deals_numbers_in_order_and_gives_names_back() {
+    let side = Side::new();
+    let mut names: Vec<u8> = Vec::new();
+    for port in 1..=3u16 {
+        let mut name = side.name();
+        name[2..4].copy_from_slice(&port.to_be_bytes());
+        names.extend(name);
+    }
+    let strange = [0xff; 16];
+    names.extend(strange);
+    let mut numbers = [0u64; 4];
+    let mut errors = [7i32; 4];
+    // SAFETY: an open vector, addresses, and places for results.
+    let inserted = unsafe {
+        ((*(*side.av).ops).insert)(
+            side.av,
+            names.as_ptr().cast(),
+            4,
+            numbers.as_mut_ptr(),
+            abi::FI_SYNC_ERR,
+            errors.as_mut_ptr().cast(),
+        )
+    };
+    assert_eq!(inserted, 3);
+    assert_eq!(numbers, [0, 1, 2, abi::FI_ADDR_NOTAVAIL]);
+    assert_eq!(errors, [0, 0, 0, 22]);
+    let mut name = [0u8; 28];
+    let mut length = name.len();
+    // SAFETY: an open vector, and so much room.
+    let found =
+        unsafe { ((*(*side.av).ops).lookup)(side.av, 1, name.as_mut_ptr().cast(), &raw mut length) };
+    assert_eq!((found, length), (0, 16));
+    assert_eq!(name[..16], names[16..32]);
+    let mut text = [0u8; 64];
+    let mut room = text.len();
+    // SAFETY: an address, and so much room.
+    unsafe {
+        ((*(*side.av).ops).straddr)(
+            side.av,
+            name.as_ptr().cast(),
+            text.as_mut_ptr().cast(),
+            &raw mut room,
+        )
+    };
+    assert!(text.starts_with(b"fi_sockaddr_in://127.0.0.1:2\0"));
+}
+
+#[test]
+fn a_wait_without_a_message_ends_in_time_and_with_a_signal() {
+    let side = Side::with(Wanted { wait_object: abi::FI_WAIT_FD, ..Wanted::default() });
+    let wait = |timeout: i32| {
+        let mut entry = [0u64; 6];
+        // SAFETY: an open queue, and room for one entry.
+        unsafe {
+            ((*(*side.cq).ops).sread)(side.cq, entry.as_mut_ptr().cast(), 1, ptr::null(), timeout)
+        }
+    };
+    assert_eq!(wait(0), minus(abi::FI_EAGAIN));
+    assert_eq!(wait(10), minus(abi::FI_EAGAIN));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| wait(-1));
+        // SAFETY: an open queue.
+        assert_eq!(unsafe { ((*(*side.cq).ops).signal)(side.cq) }, 0);
+        assert_eq!(waiting.join().unwrap(), minus(abi::FI_EAGAIN));
+    });
+}
+
+#[test]
+fn whoever_waits_by_descriptor_is_woken_by_a_message() {
+    let wanted = Wanted { wait_object: abi::FI_WAIT_FD, ..Wanted::default() };
+    let (a, b) = (Side::new(), Side::with(wanted));
+    let to_b = a.insert(&b.name());
+    let mut buffer = [0; 8];
+    assert_eq!(b.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 5), 0);
+    let mut descriptor = -1;
+    // SAFETY: an open queue, and a place for the descriptor.
+    assert_eq!(unsafe { control(b.cq, abi::FI_GETWAIT, (&raw mut descriptor).cast()) }, 0);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let b = &b;
+            loop {
+                if let Some(entry) = b.poll() {
+                    return entry;
+                }
+                let mut fids = [b.cq.cast::<abi::fid>()];
+                // SAFETY: open objects.
+                let may = unsafe { ((*(*b.fabric).ops).trywait)(b.fabric, fids.as_mut_ptr(), 1) };
+                if may == 0 {
+                    let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+                    // SAFETY: one descriptor.
+                    unsafe { libc::poll(&raw mut poll, 1, -1) };
+                }
+            }
+        });
+        a.send_surely(&[], |a| a.inject(to_b, 1, b"wake", None));
+        let mut rounds = 0;
+        while !waiting.is_finished() && rounds < common::ROUNDS {
+            a.progress();
+            rounds += 1;
+        }
+        let Received::Ok { context, length, .. } = waiting.join().unwrap() else { panic!("an error") };
+        assert_eq!((context, length), (5, 4));
+    });
+}
+
+#[test]
+fn automatic_progress_receives_while_the_application_does_nothing() {
+    let wanted = Wanted { progress: abi::FI_PROGRESS_AUTO, counters: true, ..Wanted::default() };
+    let (a, b) = (Side::with(wanted), Side::with(wanted));
+    let to_b = a.insert(&b.name());
+    let payload = vec![7u8; 1 << 20];
+    let mut buffer = vec![0u8; payload.len()];
+    assert_eq!(b.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 5), 0);
+    while a.send(to_b, 1, &payload, 6) != 0 {
+        std::thread::yield_now();
+    }
+    // A reads its own queue alone: a rendezvous needs B too.
+    let Received::Ok { context: 6, .. } = a.next(&[]) else { panic!("an error") };
+    let Received::Ok { context: 5, .. } = b.next(&[]) else { panic!("an error") };
+    assert_eq!(buffer, payload);
+}
+
+#[test]
+fn threads_send_and_receive_at_once_on_one_endpoint() {
+    const THREADS: u64 = 4;
+    const EACH: u64 = 500;
+    let (a, b) = (Side::new(), Side::new());
+    let to_b = a.insert(&b.name());
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (a, b) = (&a, &b);
+            scope.spawn(move || {
+                for step in 0..EACH {
+                    let word = (thread << 32 | step).to_le_bytes();
+                    a.send_surely(&[b], |a| a.inject(to_b, thread, &word, None));
+                }
+            });
+        }
+    });
+    for thread in 0..THREADS {
+        for step in 0..EACH {
+            let mut word = [0u8; 8];
+            assert_eq!(b.receive(abi::FI_ADDR_UNSPEC, thread, 0, &mut word, 9), 0);
+            let Received::Ok { tag, .. } = b.next(&[&a]) else { panic!("an error") };
+            assert_eq!((tag, u64::from_le_bytes(word)), (thread, thread << 32 | step));
+        }
+    }
+}
+
+/// The provider asked directly, as a libfabric of this API asks it.
+fn direct(api: u32) -> Side {
+    let provider = tagmatch_fi::fi_prov_ini();
+    let mut info: *mut fi_info = ptr::null_mut();
+    let library = fabric();
+    // SAFETY: the provider's functions, called as libfabric calls them. Attributes are copied.
+    unsafe {
+        let node = c"127.0.0.1".as_ptr();
+        let found =
+            ((*provider).getinfo)(api, node, ptr::null(), abi::FI_SOURCE, ptr::null(), &raw mut info);
+        assert_eq!(found, 0);
+        (*(*info).fabric_attr).api_version = api;
+        let open = common::library::Fabric {
+            getinfo: library.getinfo,
+            freeinfo: library.freeinfo,
+            dupinfo: library.dupinfo,
+            fabric: (*provider).fabric,
+            version: library.version,
+        };
+        Side::open(&open, info, &Wanted::default())
+    }
+}
+
+#[test]
+fn an_error_entry_is_written_as_far_as_the_api_goes_and_no_further() {
+    for (api, bytes) in [(version(1, 4), 72), (version(1, 5), 80), (version(1, 17), 80), (version(2, 6), 88)] {
+        let side = direct(api);
+        assert_eq!(side.receive_message(1, 0, None, 3, abi::FI_PEEK), 0);
+        let mut entry = [0xee_u8; size_of::<fi_cq_err_entry>() + 8];
+        let mut aligned = Box::new([0u64; 12]);
+        // SAFETY: as many bytes in the one as in the other.
+        unsafe { ptr::copy_nonoverlapping(entry.as_ptr(), aligned.as_mut_ptr().cast(), entry.len()) };
+        // SAFETY: an open queue, and room for the largest entry.
+        let read = unsafe { ((*(*side.cq).ops).readerr)(side.cq, aligned.as_mut_ptr().cast(), 0) };
+        assert_eq!(read, 1);
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(aligned.as_ptr().cast(), entry.as_mut_ptr(), entry.len()) };
+        assert!(entry[bytes..].iter().all(|byte| *byte == 0xee), "API {api:#x}");
+        assert_eq!(entry[..8], 3u64.to_ne_bytes());
+    }
+}
+
+#[test]
+fn an_application_of_api_1_17_gets_no_tails() {
+    for (api, tail) in [(version(1, 17), 0), (version(2, 5), u64::MAX)] {
+        let provider = tagmatch_fi::fi_prov_ini();
+        let mut info: *mut fi_info = ptr::null_mut();
+        // SAFETY: called as libfabric calls it.
+        unsafe {
+            let found = ((*provider).getinfo)(api, ptr::null(), ptr::null(), 0, ptr::null(), &raw mut info);
+            assert_eq!(found, 0);
+            assert_eq!((*(*info).domain_attr).max_cntr_value, tail);
+            (fabric().freeinfo)(info);
+        }
+    }
+}
+
+#[test]
+fn a_fabric_is_opened_without_an_info_as_far_as_its_name_says() {
+    let provider = tagmatch_fi::fi_prov_ini();
+    // SAFETY: zeros are valid attributes.
+    let mut attr: fi_fabric_attr = unsafe { std::mem::zeroed() };
+    let mut opened = ptr::null_mut();
+    // SAFETY: attributes, and a place for the fabric.
+    let result = unsafe { ((*provider).fabric)(&raw mut attr, &raw mut opened, at(9)) };
+    assert_eq!(result, 0);
+    // SAFETY: an open fabric, closed once.
+    unsafe {
+        assert_eq!((*opened).fid.context, at(9));
+        assert_eq!(close(opened), 0);
+    }
+}

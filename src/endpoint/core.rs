@@ -1,0 +1,213 @@
+//! All that an endpoint knows: everything but the transports, so that these can tell it things while they are driven.
+//!
+//! Not here: what is done about what is known.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use slab::Slab;
+
+use crate::engine::{ClaimId, Config as EngineConfig, Engine, Peeked, Posting};
+use crate::ids::{PeerId, ReceiveId, TagHandle};
+use crate::seam::Capabilities;
+use crate::wire::{Control, HelloRole, InstanceId, OperationId, PeerCapabilities};
+
+use super::config::Config;
+use super::interface::{Completed, Completion, EndpointError, Space};
+use super::links::Links;
+use super::operations::Operations;
+use super::peers::{Path, Peers, State};
+use super::proof::Secrets;
+use super::statistics::Statistics;
+
+/// See the module.
+pub(super) struct Core {
+    pub(super) config: Config,
+    pub(super) name: Vec<u8>,
+    pub(super) instance: InstanceId,
+    pub(super) secrets: Secrets,
+    pub(super) now: Duration,
+    /// By [`Space`].
+    pub(super) engines: [Engine; 2],
+    /// What this side says of itself, by transport.
+    pub(super) capabilities: Vec<PeerCapabilities>,
+    pub(super) peers: Peers,
+    pub(super) links: Links,
+    pub(super) operations: Operations,
+    pub(super) receives: Slab<Receive>,
+    pub(super) receives_made: u64,
+    pub(super) claims: Vec<Claim>,
+    pub(super) completions: VecDeque<Completion>,
+    /// What is to be done with transports.
+    pub(super) actions: VecDeque<Action>,
+    /// Peers with notes.
+    pub(super) noted: Vec<PeerId>,
+    /// Peers whose credits are to be looked at.
+    pub(super) touched: Vec<PeerId>,
+    /// Sends whose memory is to be withdrawn.
+    pub(super) withdrawals: Vec<OperationId>,
+    /// Sends of which segments are still to go.
+    pub(super) segmented: VecDeque<OperationId>,
+    /// Messages of which the sender waits to hear, by sender and operation; and what it waits for.
+    pub(super) awaited: HashMap<(PeerId, OperationId), u8>,
+    /// Whose message a device puts into an entry, while its data follows.
+    pub(super) entries: HashMap<TagHandle, PeerId>,
+    /// When something is to be done whatever happens; never later, perhaps earlier.
+    pub(super) next_deadline: Duration,
+    /// It is being closed, and will be closed by then.
+    pub(super) closing: Option<Duration>,
+    pub(super) failed: Option<EndpointError>,
+    pub(super) statistics: Statistics,
+}
+
+/// A receive, from its post until its last completion.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Receive {
+    pub(super) context: u64,
+    pub(super) flags: u32,
+    pub(super) space: Space,
+    pub(super) is_multi: bool,
+    /// Which of all it was.
+    pub(super) order: u64,
+    /// If it was posted, its name there.
+    pub(super) posted: Option<ReceiveId>,
+}
+
+/// A message that was claimed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) context: u64,
+    pub(super) space: Space,
+    pub(super) claim: ClaimId,
+    pub(super) message: Peeked,
+}
+
+/// What is to be done with a transport.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// Say a hello; the credits in it are counted when it goes.
+    Hello(Path, HelloRole),
+    /// Say something.
+    Say(Path, Control<'static>),
+    /// End a link; with `true`, when what was given to it is out.
+    Close(Path, bool),
+    /// The old connection has ended: the new one is this peer's.
+    Adopt(PeerId),
+}
+
+impl Core {
+    pub(super) fn new(
+        config: Config,
+        name: Vec<u8>,
+        devices: impl Iterator<Item = Capabilities>,
+    ) -> Result<Self, EndpointError> {
+        let tagged = EngineConfig { layout: config.layout, ..EngineConfig::default() };
+        let mut engines = [Engine::new(tagged), Engine::new(EngineConfig::default())];
+        let mut capabilities = Vec::new();
+        for device in devices {
+            engines[Space::Tagged as usize].add_device(device)?;
+            // Nobody matches messages without a tag but the engine.
+            engines[Space::Untagged as usize].add_device(Capabilities { tags: 0, ..device })?;
+            let all =
+                PeerCapabilities::READS.with(PeerCapabilities::IMMEDIATE).with(PeerCapabilities::SEGMENTS);
+            capabilities.push(if device.is_matching() { all.with(PeerCapabilities::MATCHING) } else { all });
+        }
+        let mut secrets = Secrets::new(config.job_key.clone(), config.seed);
+        Ok(Self {
+            instance: secrets.instance(),
+            secrets,
+            name,
+            now: Duration::ZERO,
+            engines,
+            capabilities,
+            peers: Peers::default(),
+            links: Links::default(),
+            operations: Operations::default(),
+            receives: Slab::new(),
+            receives_made: 0,
+            claims: Vec::new(),
+            completions: VecDeque::with_capacity(COMPLETIONS),
+            actions: VecDeque::new(),
+            noted: Vec::new(),
+            touched: Vec::new(),
+            withdrawals: Vec::new(),
+            segmented: VecDeque::new(),
+            awaited: HashMap::new(),
+            entries: HashMap::new(),
+            next_deadline: Duration::MAX,
+            closing: None,
+            failed: None,
+            statistics: Statistics::default(),
+            config,
+        })
+    }
+
+    /// Whether there is something to be done with transports, or something to tell.
+    #[inline]
+    pub(super) fn has_to_act(&self) -> bool {
+        !(self.actions.is_empty()
+            && self.noted.is_empty()
+            && self.touched.is_empty()
+            && self.withdrawals.is_empty()
+            && self.segmented.is_empty()
+            && self.closing.is_none())
+    }
+
+    #[inline]
+    pub(super) fn complete(&mut self, context: u64, flags: u32, space: Space, what: Completed) {
+        if matches!(what, Completed::Failed(_)) {
+            self.statistics.failed += 1;
+        }
+        self.completions.push_back(Completion { context, flags, space, what });
+    }
+
+    /// Something is to be done at this time.
+    pub(super) fn set_deadline(&mut self, at: Duration) {
+        self.next_deadline = self.next_deadline.min(at);
+    }
+
+    /// Tell a peer something as soon as there is room. Nothing is told where there is no connection.
+    #[inline]
+    pub(super) fn note(&mut self, peer: PeerId, control: Control<'static>) {
+        let row = &mut self.peers[peer];
+        if !matches!(row.state, State::Connected(_)) {
+            return;
+        }
+        row.notes.push_back(control);
+        if !row.is_noted {
+            row.is_noted = true;
+            self.noted.push(peer);
+        }
+    }
+
+    /// Something changed what is kept of this peer's, or is outstanding.
+    #[inline]
+    pub(super) fn touch(&mut self, peer: PeerId) {
+        let row = &mut self.peers[peer];
+        if !row.is_touched {
+            row.is_touched = true;
+            self.touched.push(peer);
+        }
+    }
+
+    /// The post of a receive: what is to be remembered of it, and its end if it has ended.
+    #[inline]
+    pub(super) fn handle_posting(&mut self, key: usize, posting: Posting) {
+        match posting {
+            Posting::Queued(id) => {
+                if let Some(receive) = self.receives.get_mut(key) {
+                    receive.posted = Some(id);
+                }
+            }
+            Posting::Matched(_) => {}
+            Posting::Placed(message) => {
+                if let Some(receive) = self.receives.try_remove(key) {
+                    self.complete_receive(&receive, &message);
+                }
+            }
+        }
+    }
+}
+
+/// Completions for which there is room from the start.
+const COMPLETIONS: usize = 1024;

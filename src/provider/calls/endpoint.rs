@@ -1,0 +1,502 @@
+//! `struct fid_ep`: what an endpoint is bound to, its options and its name: `fi_endpoint(3)`, `fi_cm(3)`.
+//!
+//! Not here: messages (`tagged`, `message`).
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use libc::{c_int, c_void, size_t, ssize_t};
+
+use super::domain::{self, Core};
+use super::object::{self, head, operations};
+use super::unsupported::{ATOMIC, COLLECTIVE, NONE, RMA};
+use super::{counter, message, queue, tagged, text, vector};
+use crate::endpoint::Address;
+use crate::provider::abi::{
+    self, fi_info, fi_ops, fi_ops_cm, fi_ops_ep, fid, fid_domain, fid_ep, version,
+};
+use crate::provider::address::Name;
+use crate::provider::clock::now;
+use crate::provider::error::{Outcome, code, fail, integer, size};
+use crate::provider::state::endpoint::{EndpointState, Side};
+use crate::provider::transports;
+
+/// An endpoint.
+pub(super) type Object = object::Object<fid_ep, ()>;
+
+/// `fi_endpoint(3)`.
+pub(super) unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    info: *mut fi_info,
+    ep: *mut *mut fid_ep,
+    context: *mut c_void,
+) -> c_int {
+    integer(|| {
+        // SAFETY: the application's: an info of `fi_getinfo`, or a copy.
+        let Some(info) = (unsafe { info.as_ref() }) else { return fail(abi::FI_EINVAL) };
+        // SAFETY: the application's: an open domain.
+        let core = unsafe { domain::core(domain) };
+        // SAFETY: the application's.
+        let state = unsafe { state(info, core) }?;
+        let index = core.with(|all| Ok(all.endpoints.insert(state)))?;
+        let head = fid_ep {
+            fid: head(abi::FI_CLASS_EP, context, &OPS),
+            ops: &raw const EP_OPS,
+            cm: &raw const CM_OPS,
+            msg: &raw const message::OPS,
+            rma: &raw const RMA,
+            tagged: &raw const tagged::OPS,
+            atomic: &raw const ATOMIC,
+            collective: &raw const COLLECTIVE,
+        };
+        // SAFETY: the application's: a place for the endpoint.
+        unsafe { ep.write(object::open(head, Arc::clone(core), index, ())) };
+        Ok(0)
+    })
+}
+
+/// An endpoint that is bound to nothing yet.
+///
+/// # Safety
+/// An info of `fi_getinfo`, or a copy.
+unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
+    let mut source = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    if !info.src_addr.is_null() {
+        // SAFETY: the caller's.
+        let bytes = unsafe { std::slice::from_raw_parts(info.src_addr.cast::<u8>(), info.src_addrlen) };
+        source = Name::decode(bytes).ok_or(code(abi::FI_EINVAL))?.address();
+    }
+    // SAFETY: null or attributes, which did not grow.
+    let tx = unsafe { info.tx_attr.as_ref() };
+    // SAFETY: null or attributes, which did not grow.
+    let rx = unsafe { info.rx_attr.as_ref() };
+    let caps = info.caps | rx.map_or(0, |rx| rx.caps);
+    let tagged = if core.api >= version(2, 0) { abi::FI_TAGGED_DIRECTED_RECV } else { 0 };
+    let limit = usize::try_from(core.parameters.inject_size).unwrap_or(usize::MAX);
+    let side = |op_flags: Option<u64>| Side { op_flags: op_flags.unwrap_or_default(), ..Side::default() };
+    Ok(EndpointState {
+        endpoint: None,
+        vector: None,
+        transmit: side(tx.map(|tx| tx.op_flags)),
+        receive: side(rx.map(|rx| rx.op_flags)),
+        multi_receive_least: MULTI_RECEIVE_LEAST,
+        inject_size: tx.map_or(limit, |tx| tx.inject_size.min(limit)),
+        is_directed: [
+            caps & (abi::FI_DIRECTED_RECV | tagged) != 0,
+            caps & abi::FI_DIRECTED_RECV != 0,
+        ],
+        source,
+        tx_size: tx.map_or(0, |tx| tx.size),
+        rx_size: rx.map_or(0, |rx| rx.size),
+    })
+}
+
+/// `FI_OPT_MIN_MULTI_RECV` where nobody says otherwise.
+const MULTI_RECEIVE_LEAST: u64 = 16 << 10;
+
+/// # Safety
+/// An endpoint of [`open`] that is not closed while the result is used.
+#[inline]
+pub(super) unsafe fn of<'a>(ep: *mut fid_ep) -> &'a Object {
+    // SAFETY: the caller's.
+    unsafe { object::of(ep) }
+}
+
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+    integer(|| {
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        // SAFETY: the application's: an open object.
+        let Some(class) = unsafe { other.as_ref() }.map(|other| other.fclass as u64) else {
+            return fail(abi::FI_EINVAL);
+        };
+        match class {
+            abi::FI_CLASS_AV => {
+                // SAFETY: an object of the class that it says.
+                let vector = unsafe { vector::of(other.cast()) };
+                same_domain(object, &vector.domain)?;
+                object.bind_vector(vector.index)
+            }
+            abi::FI_CLASS_CQ => {
+                // SAFETY: an object of the class that it says.
+                let queue = unsafe { queue::of(other.cast()) };
+                same_domain(object, &queue.domain)?;
+                object.bind_queue(queue.index, flags)
+            }
+            abi::FI_CLASS_CNTR => {
+                // SAFETY: an object of the class that it says.
+                let counter = unsafe { counter::of(other.cast()) };
+                same_domain(object, &counter.domain)?;
+                object.bind_counter(counter.index, flags)
+            }
+            // No event comes there.
+            abi::FI_CLASS_EQ => Ok(0),
+            _ => fail(abi::FI_EINVAL),
+        }
+    })
+}
+
+fn same_domain(object: &Object, domain: &Arc<Core>) -> Outcome<()> {
+    if Arc::ptr_eq(&object.domain, domain) { Ok(()) } else { fail(abi::FI_EDOMAIN) }
+}
+
+impl Object {
+    /// Have its state, before it is enabled.
+    fn before_enable<R>(&self, call: impl FnOnce(&mut EndpointState) -> Outcome<R>) -> Outcome<R> {
+        self.domain.with(|state| {
+            let endpoint = state.endpoint(self.index)?;
+            if endpoint.endpoint.is_some() { fail(abi::FI_EOPBADSTATE) } else { call(endpoint) }
+        })
+    }
+
+    fn bind_vector(&self, vector: usize) -> Outcome<c_int> {
+        self.before_enable(|state| match state.vector {
+            Some(_) => fail(abi::FI_EINVAL),
+            None => {
+                state.vector = Some(vector);
+                Ok(())
+            }
+        })?;
+        self.domain.with(|state| {
+            state.vector(vector)?.endpoints.push(self.index);
+            Ok(0)
+        })
+    }
+
+    fn bind_queue(&self, queue: usize, flags: u64) -> Outcome<c_int> {
+        if flags & !(abi::FI_SEND | abi::FI_RECV | abi::FI_SELECTIVE_COMPLETION) != 0
+            || flags & (abi::FI_SEND | abi::FI_RECV) == 0
+        {
+            return fail(abi::FI_EBADFLAGS);
+        }
+        let is_selective = flags & abi::FI_SELECTIVE_COMPLETION != 0;
+        self.before_enable(|state| {
+            let is_taken = |flag: u64, side: &Side| flags & flag != 0 && side.queue.is_some();
+            if is_taken(abi::FI_SEND, &state.transmit) || is_taken(abi::FI_RECV, &state.receive) {
+                return fail(abi::FI_EINVAL);
+            }
+            for (flag, side) in [(abi::FI_SEND, &mut state.transmit), (abi::FI_RECV, &mut state.receive)] {
+                if flags & flag != 0 {
+                    (side.queue, side.is_selective) = (Some(queue), is_selective);
+                }
+            }
+            Ok(())
+        })?;
+        self.domain.with(|state| {
+            push_once(&mut state.queue(queue)?.endpoints, self.index);
+            Ok(0)
+        })
+    }
+
+    fn bind_counter(&self, counter: usize, flags: u64) -> Outcome<c_int> {
+        const REMOTE: u64 = abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE;
+        if flags & !(abi::FI_SEND | abi::FI_RECV | abi::FI_READ | abi::FI_WRITE | REMOTE) != 0 {
+            return fail(abi::FI_EBADFLAGS);
+        }
+        self.before_enable(|state| {
+            // Remote memory access is counted nowhere, since there is none.
+            for (flag, side) in [(abi::FI_SEND, &mut state.transmit), (abi::FI_RECV, &mut state.receive)] {
+                if flags & flag != 0 {
+                    if side.counter.is_some() {
+                        return fail(abi::FI_EINVAL);
+                    }
+                    side.counter = Some(counter);
+                }
+            }
+            Ok(())
+        })?;
+        self.domain.with(|state| {
+            push_once(&mut state.counter(counter)?.endpoints, self.index);
+            Ok(0)
+        })
+    }
+
+    /// `fi_enable(3)`.
+    fn enable(&self) -> Outcome<c_int> {
+        let (source, vector) = self.before_enable(|state| {
+            let Some(vector) = state.vector else { return fail(abi::FI_EOPBADSTATE) };
+            for side in [&state.transmit, &state.receive] {
+                if side.queue.is_none() && side.counter.is_none() {
+                    return fail(abi::FI_ENOCQ);
+                }
+            }
+            Ok((state.source, vector))
+        })?;
+        let mut endpoint = transports::open(source, &self.domain.parameters)?;
+        self.domain.with(|state| {
+            for (number, name) in state.vector(vector)?.iter() {
+                endpoint.set_address(Address(number), name.bytes())?;
+            }
+            let this = state.endpoint(self.index)?;
+            let (queues, counters): (Vec<_>, Vec<_>) = (this.queues().collect(), this.counters().collect());
+            let mut sets: Vec<_> =
+                queues.iter().filter_map(|queue| state.queues.get(*queue)?.waiting.set.clone()).collect();
+            sets.extend(counters.iter().filter_map(|counter| state.counters.get(*counter)?.waiting.set.clone()));
+            for descriptor in endpoint.wait_descriptors() {
+                for set in &sets {
+                    set.add(descriptor).map_err(|_| code(abi::FI_ENOMEM))?;
+                }
+                self.domain.watch(descriptor);
+            }
+            state.endpoint(self.index)?.endpoint = Some(endpoint);
+            Ok(0)
+        })
+    }
+
+    /// Close it in order: what was taken goes out, for as long as others take it.
+    fn finish(&self) -> Outcome<()> {
+        self.domain.with(|state| {
+            if let Some(endpoint) = &mut state.endpoint(self.index)?.endpoint {
+                endpoint.close(now());
+            }
+            Ok(())
+        })?;
+        // The endpoint ends in a time of its own; this is for a clock that stands still.
+        let end = Instant::now() + CLOSE_MAX;
+        loop {
+            let (is_over, moved) = self.domain.with(|state| {
+                let moved = state.progress(self.index, now());
+                let endpoint = &mut state.endpoint(self.index)?.endpoint;
+                Ok((endpoint.as_ref().is_none_or(|endpoint| endpoint.is_closed()), moved))
+            })?;
+            if is_over || Instant::now() > end {
+                return Ok(());
+            }
+            if moved == 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Longer than any endpoint takes to close.
+const CLOSE_MAX: Duration = Duration::from_secs(30);
+
+fn push_once(list: &mut Vec<usize>, index: usize) {
+    if !list.contains(&index) {
+        list.push(index);
+    }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    integer(|| {
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        object.finish()?;
+        object.domain.with(|state| {
+            let index = object.index;
+            let Some(gone) = state.endpoints.try_remove(index) else { return Ok(()) };
+            for queue in gone.queues() {
+                state.queue(queue)?.endpoints.retain(|other| *other != index);
+            }
+            let counters: Vec<_> = state.counters.iter().map(|(counter, _)| counter).collect();
+            for counter in counters {
+                state.counter(counter)?.endpoints.retain(|other| *other != index);
+            }
+            if let Some(vector) = gone.vector {
+                state.vector(vector)?.endpoints.retain(|other| *other != index);
+            }
+            Ok(())
+        })?;
+        // SAFETY: it is closed once.
+        unsafe { object::close::<fid_ep, ()>(fid.cast()) };
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_void) -> c_int {
+    integer(|| {
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        match u64::try_from(command).unwrap_or(u64::MAX) {
+            abi::FI_ENABLE => object.enable(),
+            abi::FI_GETOPSFLAG | abi::FI_SETOPSFLAG if argument.is_null() => fail(abi::FI_EINVAL),
+            abi::FI_GETOPSFLAG => {
+                // SAFETY: the application's: flags, which say which direction is meant.
+                let flags = unsafe { &mut *argument.cast::<u64>() };
+                object.domain.with(|state| {
+                    let state = state.endpoint(object.index)?;
+                    *flags = side_of(state, *flags)?.op_flags;
+                    Ok(0)
+                })
+            }
+            abi::FI_SETOPSFLAG => {
+                // SAFETY: the application's: flags, which say which direction is meant.
+                let flags = unsafe { *argument.cast::<u64>() };
+                object.domain.with(|state| {
+                    let side = side_of(state.endpoint(object.index)?, flags)?;
+                    side.op_flags = flags & !(abi::FI_SEND | abi::FI_RECV);
+                    Ok(0)
+                })
+            }
+            _ => fail(abi::FI_ENOSYS),
+        }
+    })
+}
+
+/// Exactly one of `FI_TRANSMIT` and `FI_RECV` is set (`fi_endpoint(3)`, `fi_control`).
+fn side_of(state: &mut EndpointState, flags: u64) -> Outcome<&mut Side> {
+    match (flags & abi::FI_SEND != 0, flags & abi::FI_RECV != 0) {
+        (true, false) => Ok(&mut state.transmit),
+        (false, true) => Ok(&mut state.receive),
+        _ => fail(abi::FI_EINVAL),
+    }
+}
+
+unsafe extern "C" fn cancel(fid: *mut fid, context: *mut c_void) -> ssize_t {
+    size(|| {
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        object.domain.with(|state| {
+            let endpoint = state.endpoint(object.index)?.enabled()?;
+            // Whether there was one, its completion says.
+            endpoint.cancel(context.expose_provenance() as u64);
+            state.tell_waiting(object.index);
+            Ok(0)
+        })
+    })
+}
+
+unsafe extern "C" fn get_option(
+    fid: *mut fid,
+    level: c_int,
+    option: c_int,
+    value: *mut c_void,
+    length: *mut size_t,
+) -> c_int {
+    integer(|| {
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        if value.is_null() || length.is_null() || u64::try_from(level) != Ok(abi::FI_OPT_ENDPOINT) {
+            return fail(abi::FI_ENOPROTOOPT);
+        }
+        let size = object.domain.with(|state| {
+            let state = state.endpoint(object.index)?;
+            Ok(match u64::try_from(option).unwrap_or(u64::MAX) {
+                abi::FI_OPT_MIN_MULTI_RECV => usize::try_from(state.multi_receive_least).unwrap_or(usize::MAX),
+                abi::FI_OPT_TX_SIZE => state.tx_size,
+                abi::FI_OPT_RX_SIZE => state.rx_size,
+                abi::FI_OPT_INJECT_MSG_SIZE | abi::FI_OPT_INJECT_TAGGED_SIZE => state.inject_size,
+                abi::FI_OPT_MAX_MSG_SIZE | abi::FI_OPT_MAX_TAGGED_SIZE => usize::MAX >> 1,
+                _ => return fail(abi::FI_ENOPROTOOPT),
+            })
+        })?;
+        // SAFETY: the application's: the length of its room.
+        let room = unsafe { length.replace(size_of::<usize>()) };
+        if room < size_of::<usize>() {
+            return fail(abi::FI_ETOOSMALL);
+        }
+        // SAFETY: the application's: room for a size.
+        unsafe { value.cast::<usize>().write_unaligned(size) };
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn set_option(
+    fid: *mut fid,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    length: size_t,
+) -> c_int {
+    integer(|| {
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        if value.is_null() || u64::try_from(level) != Ok(abi::FI_OPT_ENDPOINT) {
+            return fail(abi::FI_ENOPROTOOPT);
+        }
+        match u64::try_from(option).unwrap_or(u64::MAX) {
+            abi::FI_OPT_MIN_MULTI_RECV if length == size_of::<usize>() => {
+                // SAFETY: the application's: a size.
+                let least = unsafe { value.cast::<usize>().read_unaligned() };
+                object.domain.with(|state| {
+                    state.endpoint(object.index)?.multi_receive_least = least as u64;
+                    Ok(0)
+                })
+            }
+            abi::FI_OPT_MIN_MULTI_RECV => fail(abi::FI_EINVAL),
+            // Whatever is said about memory of accelerators and of neighbours, none is used.
+            abi::FI_OPT_CUDA_API_PERMITTED | abi::FI_OPT_SHARED_MEMORY_PERMITTED => Ok(0),
+            _ => fail(abi::FI_ENOPROTOOPT),
+        }
+    })
+}
+
+/// No limit follows from the sizes that are shown.
+unsafe extern "C" fn receive_room(ep: *mut fid_ep) -> ssize_t {
+    // SAFETY: the application's: an open endpoint.
+    let object = unsafe { of(ep) };
+    size(|| object.domain.with(|state| Ok(state.endpoint(object.index)?.rx_size)))
+}
+
+/// As [`receive_room`].
+unsafe extern "C" fn transmit_room(ep: *mut fid_ep) -> ssize_t {
+    // SAFETY: the application's: an open endpoint.
+    let object = unsafe { of(ep) };
+    size(|| object.domain.with(|state| Ok(state.endpoint(object.index)?.tx_size)))
+}
+
+unsafe extern "C" fn set_name(fid: *mut fid, address: *mut c_void, length: size_t) -> c_int {
+    integer(|| {
+        if address.is_null() {
+            return fail(abi::FI_EINVAL);
+        }
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        // SAFETY: the application's: so many bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), length) };
+        let name = Name::decode(bytes).ok_or(code(abi::FI_EINVAL))?;
+        object.before_enable(|state| {
+            state.source = name.address();
+            Ok(0)
+        })
+    })
+}
+
+/// Before it is enabled there is a name only if a port was given.
+unsafe extern "C" fn get_name(fid: *mut fid, address: *mut c_void, length: *mut size_t) -> c_int {
+    integer(|| {
+        // SAFETY: the application's: an open endpoint.
+        let object = unsafe { of(fid.cast()) };
+        object.domain.with(|state| {
+            let state = state.endpoint(object.index)?;
+            let name = Name::new(state.source);
+            let bytes = match &state.endpoint {
+                Some(endpoint) => endpoint.name(),
+                None if state.source.port() != 0 => name.bytes(),
+                None => return fail(abi::FI_EOPBADSTATE),
+            };
+            // SAFETY: the application's: room of the length that it says.
+            unsafe { text::write_name(bytes, address.cast(), length) }?;
+            Ok(0)
+        })
+    })
+}
+
+static OPS: fi_ops = operations(close, bind, control);
+
+static EP_OPS: fi_ops_ep = fi_ops_ep {
+    size: size_of::<fi_ops_ep>(),
+    cancel,
+    getopt: get_option,
+    setopt: set_option,
+    tx_ctx: NONE,
+    rx_ctx: NONE,
+    rx_size_left: receive_room,
+    tx_size_left: transmit_room,
+    export_xpu: NONE,
+};
+
+static CM_OPS: fi_ops_cm = fi_ops_cm {
+    size: size_of::<fi_ops_cm>(),
+    setname: set_name,
+    getname: get_name,
+    getpeer: NONE,
+    connect: NONE,
+    listen: NONE,
+    accept: NONE,
+    reject: NONE,
+    shutdown: NONE,
+    join: NONE,
+};

@@ -1,0 +1,104 @@
+//! Buffers and io vectors of applications, as operations take them.
+//!
+//! What is to be copied is read here; of all else only addresses are passed on.
+
+use std::ptr;
+
+use libc::{c_void, iovec};
+
+use crate::provider::abi;
+use crate::provider::error::{Outcome, fail};
+use crate::provider::state::transfer::Memory;
+use crate::seam::{Buffer, Segment};
+
+/// As many as an io vector may have.
+const LIMIT: usize = 8;
+
+/// The stretches of an io vector, by address.
+pub(super) struct Stretches {
+    parts: [Segment; LIMIT],
+    count: usize,
+}
+
+impl Stretches {
+    /// # Safety
+    /// An io vector of so many stretches (null with none).
+    ///
+    /// # Errors
+    /// `FI_EINVAL`: there are more than are offered.
+    pub(super) unsafe fn read(vector: *const iovec, count: usize) -> Outcome<Self> {
+        if count > LIMIT || (count > 0 && vector.is_null()) {
+            return fail(abi::FI_EINVAL);
+        }
+        let mut parts = [Segment::default(); LIMIT];
+        for (place, part) in parts.iter_mut().enumerate().take(count) {
+            // SAFETY: the caller's.
+            let one = unsafe { &*vector.add(place) };
+            *part = Segment { address: address(one.iov_base), length: one.iov_len as u64, key: 0 };
+        }
+        Ok(Self { parts, count })
+    }
+
+    /// As operations take it.
+    pub(super) fn memory(&self) -> Memory<'_> {
+        match &self.parts[..self.count] {
+            [one] => Memory::One(Buffer::new(one.address, one.length)),
+            parts => Memory::Many(parts),
+        }
+    }
+
+    /// What is there, copied.
+    ///
+    /// # Safety
+    /// The stretches can be read.
+    ///
+    /// # Errors
+    /// `FI_EMSGSIZE`: it is longer than `limit`.
+    pub(super) unsafe fn gather(&self, limit: usize) -> Outcome<Vec<u8>> {
+        let parts = &self.parts[..self.count];
+        let length = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.length));
+        if length > limit as u64 {
+            return fail(abi::FI_EMSGSIZE);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        for part in parts {
+            let from = ptr::with_exposed_provenance::<u8>(usize::try_from(part.address).unwrap_or_default());
+            // SAFETY: the caller's; it is not longer than the limit.
+            bytes.extend_from_slice(unsafe { self::bytes(from, usize::try_from(part.length).unwrap_or_default()) });
+        }
+        Ok(bytes)
+    }
+}
+
+/// One stretch.
+#[inline]
+pub(super) fn one<'a>(pointer: *const c_void, length: usize) -> Memory<'a> {
+    Memory::One(Buffer::new(address(pointer), length as u64))
+}
+
+/// What is to be copied.
+///
+/// # Safety
+/// So many bytes, which stay for as long as the result is used (null with none).
+#[inline]
+pub(super) unsafe fn copied<'a>(pointer: *const c_void, length: usize) -> Memory<'a> {
+    // SAFETY: the caller's.
+    Memory::Bytes(unsafe { bytes(pointer.cast(), length) })
+}
+
+/// # Safety
+/// As [`copied`].
+#[inline]
+unsafe fn bytes<'a>(pointer: *const u8, length: usize) -> &'a [u8] {
+    if length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(pointer, length) }
+}
+
+/// An address for others to follow: transports, and whoever gets it back as a context.
+#[inline]
+pub(super) fn address<T>(pointer: *const T) -> u64 {
+    pointer.expose_provenance() as u64
+}

@@ -1,0 +1,21 @@
+//! The calls of libfabric, object by object: pointers in, safe values on, codes out.
+//!
+//! Every function here is called by an application, through a table. Each reads what it was given, and asks the
+//! domain's state; nothing is decided here.
+
+mod counter;
+mod domain;
+mod endpoint;
+mod event_queue;
+pub(super) mod fabric;
+mod memory;
+mod message;
+mod object;
+mod poll;
+mod queue;
+mod region;
+mod tagged;
+mod text;
+mod unsupported;
+mod vector;
+mod waiting;

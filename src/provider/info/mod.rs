@@ -1,0 +1,183 @@
+//! `fi_getinfo(3)`: what this machine offers to an application.
+//!
+//! ```text
+//!  hints ── offer: does it fit, and as what ──┐
+//!  node, service, interfaces ── places ───────┴── a list of struct fi_info
+//! ```
+
+mod hints;
+mod interfaces;
+mod memory;
+mod offer;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::CStr;
+use std::net::SocketAddr;
+
+use libc::{c_char, c_int};
+
+use self::hints::Hints;
+use self::interfaces::{Interface, interfaces, source_towards};
+use self::memory::{List, Place};
+use super::abi::{self, fi_info, version};
+use super::address::resolve;
+use super::error::{Outcome, fail, integer};
+use super::parameters::Parameters;
+use crate::provider::parameters::TagMatching;
+
+/// The newest interface that is spoken. libfabric asks no provider of an older one than the application wants.
+pub(super) const FI_VERSION: u32 = version(2, 6);
+/// The provider's own version.
+pub(super) const PROVIDER_VERSION: u32 = version(0, 1);
+
+/// The call of `struct fi_provider`.
+pub(super) unsafe extern "C" fn getinfo(
+    api: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *const fi_info,
+    info: *mut *mut fi_info,
+) -> c_int {
+    integer(|| {
+        // SAFETY: libfabric's: null or a string.
+        let node = unsafe { text(node) };
+        // SAFETY: as before.
+        let service = unsafe { text(service) };
+        // SAFETY: libfabric's: null or hints of this API.
+        let hints = unsafe { Hints::read(hints) };
+        let list = answer(api, node, service, flags, hints.as_ref())?;
+        // SAFETY: libfabric's: a place for the list.
+        unsafe { info.write(list.finish()) };
+        Ok(0)
+    })
+}
+
+fn answer(
+    api: u32,
+    node: Option<&CStr>,
+    service: Option<&CStr>,
+    flags: u64,
+    hints: Option<&Hints>,
+) -> Outcome<List> {
+    let parameters = match Parameters::from_environment() {
+        Ok(parameters) => parameters,
+        Err(error) => {
+            eprintln!("tagmatch: {error}");
+            return fail(abi::FI_EINVAL);
+        }
+    };
+    if parameters.tag_matching == TagMatching::Require {
+        return fail(abi::FI_ENODATA);
+    }
+    let offer = match offer::offer(api, hints, &parameters) {
+        Ok(offer) => offer,
+        Err(_) => return fail(abi::FI_ENODATA),
+    };
+    let mut list = List::new();
+    let mut is_empty = true;
+    for place in places(node, service, flags, hints, parameters.iface.as_deref())? {
+        if is_wanted(&place, hints) {
+            list.push(api, &offer, &place)?;
+            is_empty = false;
+        }
+    }
+    if is_empty { fail(abi::FI_ENODATA) } else { Ok(list) }
+}
+
+/// Where endpoints could be: the names that are given, or every interface of this machine.
+fn places(
+    node: Option<&CStr>,
+    service: Option<&CStr>,
+    flags: u64,
+    hints: Option<&Hints>,
+    only: Option<&str>,
+) -> Outcome<Vec<Place>> {
+    let here = interfaces();
+    let is_numeric = flags & abi::FI_NUMERICHOST != 0;
+    let is_source = flags & abi::FI_SOURCE != 0;
+    let hinted_source = hints.and_then(|hints| hints.source);
+    let hinted_destination = hints.and_then(|hints| hints.destination);
+    let usable = |interface: &&Interface| {
+        only.is_none_or(|only| interface.name == only || interface.address.to_string() == only)
+    };
+    let everywhere = |port: u16, destination: Option<SocketAddr>| {
+        here.iter().filter(usable).map(|interface| place(interface, interface.socket(port), destination)).collect()
+    };
+    if is_source && node.is_some() {
+        let found = resolve(node, service, is_numeric)?;
+        let places = found.iter().filter_map(|source| at(&here, *source, hinted_destination));
+        return Ok(places.collect());
+    }
+    if is_source && service.is_some() {
+        let port = resolve(None, service, is_numeric)?.first().map_or(0, SocketAddr::port);
+        return Ok(everywhere(port, hinted_destination));
+    }
+    let destinations = match (node, service) {
+        (None, None) => hinted_destination.into_iter().collect(),
+        _ if is_source => Vec::new(),
+        _ => resolve(node, service, is_numeric)?,
+    };
+    if destinations.is_empty() {
+        return Ok(match hinted_source {
+            Some(source) if source.ip().is_unspecified() => everywhere(source.port(), None),
+            Some(source) => at(&here, source, None).into_iter().collect(),
+            None => everywhere(0, None),
+        });
+    }
+    let towards = |destination: &SocketAddr| {
+        let own = here.iter().find(|interface| only.is_some() && usable(interface));
+        let source = hinted_source.filter(|source| !source.ip().is_unspecified());
+        let source = source
+            .or_else(|| own.map(|interface| interface.socket(0)))
+            .or_else(|| source_towards(*destination))?;
+        at(&here, source, Some(*destination))
+    };
+    Ok(destinations.iter().filter_map(towards).collect())
+}
+
+/// An own address, which must be one of an interface.
+fn at(here: &[Interface], source: SocketAddr, destination: Option<SocketAddr>) -> Option<Place> {
+    let is_loopback = source.ip().is_loopback();
+    let interface = here
+        .iter()
+        .find(|interface| interface.address == source.ip())
+        // All of 127.0.0.0/8 is on the loopback interface.
+        .or_else(|| here.iter().find(|interface| is_loopback && interface.is_loopback))?;
+    Some(place(interface, source, destination))
+}
+
+fn place(interface: &Interface, source: SocketAddr, destination: Option<SocketAddr>) -> Place {
+    Place { domain: interface.name.clone(), fabric: interface.network.clone(), source, destination }
+}
+
+/// Whether the hints' names and address format fit a place.
+fn is_wanted(place: &Place, hints: Option<&Hints>) -> bool {
+    let Some(hints) = hints else { return true };
+    let fits = |asked: &Option<String>, ours: &str| {
+        asked.as_deref().is_none_or(|asked| asked.eq_ignore_ascii_case(ours))
+    };
+    let family_fits = match u64::from(hints.address_format) {
+        abi::FI_FORMAT_UNSPEC | abi::FI_SOCKADDR | abi::FI_SOCKADDR_IP => true,
+        abi::FI_SOCKADDR_IN => place.source.is_ipv4(),
+        abi::FI_SOCKADDR_IN6 => place.source.is_ipv6(),
+        _ => false,
+    };
+    let same_family = place.destination.is_none_or(|to| to.is_ipv4() == place.source.is_ipv4());
+    family_fits
+        && same_family
+        && fits(&hints.domain_name, &place.domain)
+        && fits(&hints.fabric_name, &place.fabric)
+}
+
+/// # Safety
+/// Null, or a string that ends with 0 and stays for as long as the result is used.
+unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's.
+    Some(unsafe { CStr::from_ptr(pointer) })
+}

@@ -1,0 +1,258 @@
+//! What is offered, and whether it fits what an application asks for: `fi_getinfo(3)` without addresses and memory.
+//!
+//! Bits 44 to 48 of capabilities mean one thing in API 1 and another in API 2; nothing that they mean in API 1 is
+//! offered.
+
+use crate::provider::abi::{self, fi_domain_attr, fi_ep_attr, fi_rx_attr, fi_tx_attr, version};
+use crate::provider::info::hints::Hints;
+use crate::provider::parameters::Parameters;
+
+/// Why an application is not served: words for a trace.
+pub(super) type Reason = &'static str;
+
+/// What an application gets: numbers only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Offer {
+    pub(super) caps: u64,
+    pub(super) tx: TxOffer,
+    pub(super) rx: RxOffer,
+    pub(super) domain: DomainOffer,
+}
+
+/// Of `struct fi_tx_attr`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TxOffer {
+    pub(super) caps: u64,
+    pub(super) op_flags: u64,
+    pub(super) size: usize,
+    pub(super) inject_size: usize,
+    pub(super) iov_limit: usize,
+    pub(super) tclass: u32,
+}
+
+/// Of `struct fi_rx_attr`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RxOffer {
+    pub(super) caps: u64,
+    pub(super) op_flags: u64,
+    pub(super) size: usize,
+    pub(super) iov_limit: usize,
+}
+
+/// Of `struct fi_domain_attr`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct DomainOffer {
+    pub(super) caps: u64,
+    pub(super) threading: u32,
+    pub(super) control_progress: u32,
+    pub(super) data_progress: u32,
+    pub(super) av_type: u32,
+    pub(super) mr_mode: i32,
+    pub(super) tclass: u32,
+}
+
+/// Find the offer for these hints of an application of this API.
+pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) -> Result<Offer, Reason> {
+    let ours = all_caps(api);
+    let none = Hints::default();
+    let hints = hints.unwrap_or(&none);
+    check_names(hints)?;
+    check(hints.caps & !ours == 0, "capabilities that are not offered")?;
+    let caps = if hints.caps == 0 { ours } else { filled(hints.caps) | SECONDARY };
+    if let Some(ep) = &hints.ep {
+        check_endpoint(ep)?;
+    }
+    Ok(Offer {
+        caps,
+        tx: tx_offer(caps, hints.tx.as_ref(), parameters)?,
+        rx: rx_offer(caps, hints.rx.as_ref(), parameters)?,
+        domain: domain_offer(api, hints.domain.as_ref(), parameters)?,
+    })
+}
+
+/// Everything that is offered to applications of this API.
+pub(super) fn all_caps(api: u32) -> u64 {
+    let later = if api >= version(2, 0) {
+        abi::FI_TAGGED_DIRECTED_RECV | abi::FI_TAGGED_MULTI_RECV | abi::FI_EXACT_DIRECTED_RECV
+    } else {
+        0
+    };
+    SPACES | DIRECTIONS | abi::FI_DIRECTED_RECV | abi::FI_SOURCE | SECONDARY | later
+}
+
+/// Without a direction both are meant (`fi_getinfo(3)`).
+fn filled(caps: u64) -> u64 {
+    if caps & DIRECTIONS == 0 && caps & SPACES != 0 { caps | DIRECTIONS } else { caps }
+}
+
+fn check(holds: bool, reason: Reason) -> Result<(), Reason> {
+    if holds { Ok(()) } else { Err(reason) }
+}
+
+/// `prov_name` is one name, or several with a `;` between them, or excludes those behind a `^`.
+fn check_names(hints: &Hints) -> Result<(), Reason> {
+    if let Some(names) = &hints.provider_name {
+        let is_ours = |name: &str| name.trim().eq_ignore_ascii_case("tagmatch");
+        let serves = match names.strip_prefix('^') {
+            Some(excluded) => !excluded.split([';', ',']).any(is_ours),
+            None => names.split([';', ',']).any(is_ours),
+        };
+        check(serves, "another provider is asked for")?;
+    }
+    if let Some(fabric) = &hints.fabric {
+        check(fabric.prov_version <= super::PROVIDER_VERSION, "a newer provider is asked for")?;
+        check(fabric.api_version <= super::FI_VERSION, "a newer interface is asked for")?;
+    }
+    check(!hints.has_strange_address, "an address that is not one of IP")
+}
+
+fn check_endpoint(ep: &fi_ep_attr) -> Result<(), Reason> {
+    check([abi::FI_EP_UNSPEC, abi::FI_EP_RDM].contains(&ep.r#type.into()), "an endpoint type other than RDM")?;
+    check(ep.protocol == 0 || ep.protocol == PROTOCOL, "another protocol")?;
+    check(ep.protocol_version <= PROTOCOL_VERSION, "a newer protocol")?;
+    check(ep.max_msg_size <= MESSAGE_MAX, "longer messages")?;
+    check(
+        ep.max_order_raw_size == 0 && ep.max_order_war_size == 0 && ep.max_order_waw_size == 0,
+        "order of remote memory access",
+    )?;
+    check(ep.msg_prefix_size == 0, "a prefix of messages")?;
+    check(ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1, "several or shared contexts")?;
+    check(ep.auth_key_size == 0, "authorization keys")
+}
+
+fn tx_offer(caps: u64, hints: Option<&fi_tx_attr>, parameters: &Parameters) -> Result<TxOffer, Reason> {
+    let ours = caps & (SPACES | abi::FI_SEND);
+    let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let mut offer = TxOffer {
+        caps: ours,
+        op_flags: 0,
+        size: size(parameters.tx_size),
+        inject_size: size(parameters.inject_size),
+        iov_limit: IOV_LIMIT,
+        tclass: 0,
+    };
+    let Some(hints) = hints else { return Ok(offer) };
+    check(hints.caps & !all_caps(super::FI_VERSION) == 0, "transmit capabilities that are not offered")?;
+    check(hints.op_flags & !TX_FLAGS == 0, "transmit flags that are not offered")?;
+    check(hints.msg_order & !ORDER == 0, "an order of transmits that is not offered")?;
+    check(hints.comp_order == 0, "ordered completions")?;
+    check(hints.inject_size <= offer.inject_size, "a larger inject size")?;
+    check(hints.size <= CONTEXT_SIZE_MAX, "a larger transmit context")?;
+    check(hints.iov_limit <= IOV_LIMIT && hints.rma_iov_limit == 0, "longer io vectors")?;
+    offer.op_flags = hints.op_flags;
+    offer.tclass = hints.tclass;
+    if hints.size != 0 {
+        offer.size = hints.size;
+    }
+    if hints.caps != 0 {
+        offer.caps = filled(hints.caps) & ours;
+    }
+    Ok(offer)
+}
+
+fn rx_offer(caps: u64, hints: Option<&fi_rx_attr>, parameters: &Parameters) -> Result<RxOffer, Reason> {
+    let ours = caps & !(abi::FI_SEND | abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM);
+    let mut offer = RxOffer {
+        caps: ours,
+        op_flags: 0,
+        size: usize::try_from(parameters.rx_size).unwrap_or(usize::MAX),
+        iov_limit: IOV_LIMIT,
+    };
+    let Some(hints) = hints else { return Ok(offer) };
+    check(hints.caps & !all_caps(super::FI_VERSION) == 0, "receive capabilities that are not offered")?;
+    check(hints.op_flags & !RX_FLAGS == 0, "receive flags that are not offered")?;
+    check(hints.msg_order & !ORDER == 0, "an order of receives that is not offered")?;
+    check(hints.comp_order == 0, "ordered completions")?;
+    check(hints.total_buffered_recv == 0, "buffered receives")?;
+    check(hints.size <= CONTEXT_SIZE_MAX, "a larger receive context")?;
+    check(hints.iov_limit <= IOV_LIMIT, "longer io vectors")?;
+    offer.op_flags = hints.op_flags;
+    if hints.size != 0 {
+        offer.size = hints.size;
+    }
+    if hints.caps != 0 {
+        offer.caps = filled(hints.caps) & ours;
+    }
+    Ok(offer)
+}
+
+fn domain_offer(
+    api: u32,
+    hints: Option<&fi_domain_attr>,
+    parameters: &Parameters,
+) -> Result<DomainOffer, Reason> {
+    let manual = if parameters.data_auto_progress { abi::FI_PROGRESS_AUTO } else { abi::FI_PROGRESS_MANUAL };
+    let mut offer = DomainOffer {
+        caps: abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM,
+        threading: narrow(abi::FI_THREAD_SAFE),
+        control_progress: narrow(abi::FI_PROGRESS_AUTO),
+        data_progress: narrow(manual),
+        av_type: 0,
+        mr_mode: 0,
+        tclass: 0,
+    };
+    let Some(hints) = hints else { return Ok(offer) };
+    check(u64::from(hints.threading) <= abi::FI_THREAD_ENDPOINT, "an unknown threading level")?;
+    let progress_max =
+        if api >= version(1, 20) { abi::FI_PROGRESS_CONTROL_UNIFIED } else { abi::FI_PROGRESS_MANUAL };
+    for progress in [hints.control_progress, hints.data_progress] {
+        check(u64::from(progress) <= progress_max, "an unknown model of progress")?;
+    }
+    check(u64::from(hints.resource_mgmt) <= abi::FI_RM_ENABLED, "an unknown resource management")?;
+    check(u64::from(hints.av_type) <= abi::FI_AV_TABLE, "an unknown address vector")?;
+    check(hints.cq_data_size <= CQ_DATA_SIZE, "more completion data")?;
+    check(hints.mr_key_size <= MR_KEY_SIZE, "longer keys")?;
+    check(hints.auth_key_size == 0, "authorization keys")?;
+    check(hints.max_err_data == 0, "error data")?;
+    check(hints.caps & !offer.caps == 0, "domain capabilities that are not offered")?;
+    check(hints.max_ep_tx_ctx <= 1 && hints.max_ep_rx_ctx <= 1, "scalable endpoints")?;
+    check(hints.max_ep_stx_ctx == 0 && hints.max_ep_srx_ctx == 0, "shared contexts")?;
+    for count in [hints.cq_cnt, hints.ep_cnt, hints.tx_ctx_cnt, hints.rx_ctx_cnt, hints.cntr_cnt] {
+        check(count <= OBJECTS_MAX, "more objects")?;
+    }
+    if hints.threading != 0 {
+        offer.threading = hints.threading;
+    }
+    if hints.control_progress != 0 {
+        offer.control_progress = hints.control_progress;
+    }
+    if hints.data_progress != 0 && !parameters.data_auto_progress {
+        offer.data_progress = hints.data_progress;
+    }
+    offer.av_type = hints.av_type;
+    offer.tclass = hints.tclass;
+    // FI_MR_BASIC and FI_MR_SCALABLE of API 1.4: whichever is asked for, since keys are of no use here.
+    if hints.mr_mode == 1 || hints.mr_mode == 2 {
+        offer.mr_mode = hints.mr_mode;
+    }
+    Ok(offer)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "enumerations are small")]
+const fn narrow(value: u64) -> u32 {
+    value as u32
+}
+
+const SPACES: u64 = abi::FI_MSG | abi::FI_TAGGED;
+const DIRECTIONS: u64 = abi::FI_SEND | abi::FI_RECV;
+/// Capabilities that cost nothing: everybody gets them.
+const SECONDARY: u64 = abi::FI_MULTI_RECV | abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM;
+const TX_FLAGS: u64 = abi::FI_COMPLETION
+    | abi::FI_INJECT_COMPLETE
+    | abi::FI_TRANSMIT_COMPLETE
+    | abi::FI_DELIVERY_COMPLETE
+    | abi::FI_MATCH_COMPLETE;
+const RX_FLAGS: u64 = abi::FI_COMPLETION | abi::FI_MULTI_RECV;
+/// Sends of one endpoint to another arrive in order.
+pub(super) const ORDER: u64 = abi::FI_ORDER_SAS;
+/// Of this project alone: the highest bit says so.
+pub(super) const PROTOCOL: u32 = 0x8000_746d;
+pub(super) const PROTOCOL_VERSION: u32 = 1;
+pub(super) const MESSAGE_MAX: usize = usize::MAX >> 1;
+pub(super) const CQ_DATA_SIZE: usize = 4;
+pub(super) const MR_KEY_SIZE: usize = 8;
+/// What an io vector of a message may have. The kernel takes 1,024 at once.
+pub(super) const IOV_LIMIT: usize = 8;
+/// Of completion queues, endpoints and so on; nothing limits them but memory and descriptors.
+pub(super) const OBJECTS_MAX: usize = 1 << 16;
+const CONTEXT_SIZE_MAX: usize = 1 << 20;

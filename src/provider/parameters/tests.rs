@@ -1,0 +1,65 @@
+//! What parameters take, and what they refuse.
+
+use super::*;
+
+fn with(name: &'static str, value: &'static str) -> Result<Parameters, BadParameter> {
+    Parameters::read(|variable| (variable == format!("FI_TAGMATCH_{name}")).then(|| value.to_owned()))
+}
+
+#[test]
+fn every_default_is_within_its_own_range() {
+    let defaults = Parameters::read(|_| None).unwrap();
+    assert_eq!(defaults.buffer_size, 16 << 10);
+    assert_eq!(defaults.keepalive, None);
+    assert_eq!(defaults.iface, None);
+    for parameter in &TABLE {
+        let empty = Parameters::read(|variable| variable.ends_with(parameter.name).then(String::new));
+        assert_eq!(empty.unwrap(), defaults, "an empty {} is as good as none", parameter.name);
+    }
+}
+
+#[test]
+fn numbers_take_units_and_hexadecimal() {
+    assert_eq!(with("BUFFER_SIZE", "64k").unwrap().buffer_size, 64 << 10);
+    assert_eq!(with("BUFFER_SIZE", " 0x1000 ").unwrap().buffer_size, 4096);
+    assert_eq!(with("CREDIT_BYTES", "1G").unwrap().credit_bytes, 1 << 30);
+    assert_eq!(with("KEEPALIVE", "250").unwrap().keepalive, Some(Duration::from_millis(250)));
+}
+
+#[test]
+fn a_bad_value_is_refused_with_name_value_and_range() {
+    for (name, value) in [
+        ("BUFFER_SIZE", "63"),
+        ("BUFFER_SIZE", "2g"),
+        ("BUFFER_SIZE", "many"),
+        ("BUFFER_SIZE", "-1"),
+        ("BUFFER_SIZE", "k"),
+        ("CREDIT_BYTES", "18446744073709551615g"),
+        ("DATA_AUTO_PROGRESS", "maybe"),
+        ("TM", "hard"),
+        ("JOB_KEY", "too short"),
+    ] {
+        let error = with(name, value).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&format!("FI_TAGMATCH_{name}=")), "{text}");
+        assert!(text.contains(&error.range.to_string()), "{text}");
+        assert_eq!(text.contains(value), name != "JOB_KEY", "{text}");
+    }
+}
+
+#[test]
+fn rows_tell_where_a_value_comes_from_and_keep_secrets() {
+    let rows = Parameters::rows(|variable| match variable {
+        "FI_TAGMATCH_TX_SIZE" => Some("7".into()),
+        "FI_TAGMATCH_JOB_KEY" => Some("0123456789abcdef".into()),
+        _ => None,
+    });
+    assert_eq!(rows.len(), TABLE.len());
+    for row in rows {
+        match row.parameter.name {
+            "TX_SIZE" => assert_eq!((row.value.as_str(), row.from_environment), ("7", true)),
+            "JOB_KEY" => assert_eq!((row.value.as_str(), row.from_environment), ("(set)", true)),
+            _ => assert!(!row.from_environment),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! From what an endpoint says to entries of queues and to counters.
+//!
+//! Reported are: every failure; successes that are to be reported; what a peek found; and the end of a multi-receive
+//! buffer, also where successes are not reported (`fi_msg(3)`, `FI_MULTI_RECV`). Counted is everything.
+
+use slab::Slab;
+
+use super::counter::Counter;
+use super::endpoint::Side;
+use super::marks::Marks;
+use super::queue::{Entry, Queue};
+use crate::endpoint::{Completed, Completion, Message, Space};
+use crate::provider::abi;
+use crate::provider::error::{Code, code};
+use crate::seam::Segment;
+
+/// Where completions go.
+pub(super) struct Places<'a> {
+    pub(super) queues: &'a mut Slab<Queue>,
+    pub(super) counters: &'a mut Slab<Counter>,
+    pub(super) vectors: &'a mut Slab<Vec<Segment>>,
+}
+
+impl Places<'_> {
+    /// Report and count one completion of an endpoint with these two sides.
+    #[inline]
+    pub(super) fn handle(&mut self, transmit: &Side, receive: &Side, completion: &Completion) {
+        let marks = Marks(completion.flags);
+        if let Some(place) = marks.vector() {
+            self.vectors.try_remove(place);
+        }
+        let side = if marks.is_receive() { receive } else { transmit };
+        let (entry, is_reported) = entry(completion, marks);
+        if let Some(counter) = side.counter.and_then(|index| self.counters.get_mut(index)) {
+            match entry.error {
+                0 if counts(completion) => counter.add(1),
+                0 => {}
+                _ => counter.add_error(1),
+            }
+        }
+        if let Some(queue) = side.queue.and_then(|index| self.queues.get_mut(index))
+            && is_reported
+        {
+            queue.push(entry);
+        }
+    }
+}
+
+/// The end of a multi-receive buffer is no message.
+fn counts(completion: &Completion) -> bool {
+    !matches!(completion.what, Completed::Released)
+}
+
+fn entry(completion: &Completion, marks: Marks) -> (Entry, bool) {
+    let space = match completion.space {
+        Space::Tagged => abi::FI_TAGGED,
+        Space::Untagged => abi::FI_MSG,
+    };
+    let direction = if marks.is_receive() { abi::FI_RECV } else { abi::FI_SEND };
+    let mut entry = Entry {
+        context: completion.context,
+        flags: space | direction,
+        source: abi::FI_ADDR_NOTAVAIL,
+        ..Entry::default()
+    };
+    let mut is_reported = marks.is_reported();
+    match &completion.what {
+        Completed::Sent => {}
+        Completed::Received { message, address, placed, released } => {
+            show(&mut entry, message);
+            entry.buffer = *address;
+            if *released {
+                entry.flags |= abi::FI_MULTI_RECV;
+                is_reported = true;
+            }
+            if *placed < message.length {
+                entry.length = *placed;
+                entry.overflow = message.length - placed;
+                entry.error = code(abi::FI_ETRUNC).0;
+            }
+        }
+        Completed::Released => {
+            entry.flags |= abi::FI_MULTI_RECV;
+            is_reported = true;
+        }
+        Completed::Peeked(message) => {
+            show(&mut entry, message);
+            is_reported = true;
+        }
+        Completed::NoMessage => entry.error = code(abi::FI_ENOMSG).0,
+        Completed::Cancelled => entry.error = code(abi::FI_ECANCELED).0,
+        Completed::Failed(failure) => entry.error = Code::from(*failure).0,
+    }
+    (entry, is_reported || entry.error != 0)
+}
+
+fn show(entry: &mut Entry, message: &Message) {
+    entry.length = message.length;
+    entry.tag = message.tag.0;
+    if let Some(data) = message.cq_data {
+        entry.data = data.into();
+        entry.flags |= abi::FI_REMOTE_CQ_DATA;
+    }
+    if let Some(source) = message.source {
+        entry.source = source.0;
+    }
+}

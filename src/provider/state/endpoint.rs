@@ -1,0 +1,70 @@
+//! An endpoint as the provider sees it: what it is bound to, its options, and the endpoint itself once it is enabled.
+
+use std::net::SocketAddr;
+
+use crate::endpoint::Endpoint;
+use crate::provider::abi;
+use crate::provider::error::{Outcome, fail};
+
+/// What one direction of an endpoint is bound to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::provider) struct Side {
+    pub(in crate::provider) queue: Option<usize>,
+    /// `FI_SELECTIVE_COMPLETION`: success is reported only where it is asked for.
+    pub(in crate::provider) is_selective: bool,
+    pub(in crate::provider) counter: Option<usize>,
+    /// The flags of calls that take none.
+    pub(in crate::provider) op_flags: u64,
+}
+
+impl Side {
+    /// Whether success of an operation with these flags is reported.
+    #[inline]
+    pub(in crate::provider) const fn reports(&self, flags: u64) -> bool {
+        !self.is_selective || flags & abi::FI_COMPLETION != 0
+    }
+}
+
+/// See the file.
+#[derive(Debug)]
+pub(in crate::provider) struct EndpointState {
+    /// Once enabled.
+    pub(in crate::provider) endpoint: Option<Endpoint>,
+    pub(in crate::provider) vector: Option<usize>,
+    pub(in crate::provider) transmit: Side,
+    pub(in crate::provider) receive: Side,
+    /// `FI_OPT_MIN_MULTI_RECV`.
+    pub(in crate::provider) multi_receive_least: u64,
+    pub(in crate::provider) inject_size: usize,
+    /// Whether the source of a receive says anything, of messages with a tag and of those without.
+    pub(in crate::provider) is_directed: [bool; 2],
+    /// Where it listens, or shall; the port may be 0 until it is enabled.
+    pub(in crate::provider) source: SocketAddr,
+    pub(in crate::provider) tx_size: usize,
+    pub(in crate::provider) rx_size: usize,
+}
+
+impl EndpointState {
+    /// The endpoint, to be used.
+    ///
+    /// # Errors
+    /// `FI_EOPBADSTATE`: it is not enabled.
+    #[inline]
+    pub(in crate::provider) fn enabled(&mut self) -> Outcome<&mut Endpoint> {
+        match &mut self.endpoint {
+            Some(endpoint) => Ok(endpoint),
+            None => fail(abi::FI_EOPBADSTATE),
+        }
+    }
+
+    /// Counters and queues, each once.
+    pub(in crate::provider) fn queues(&self) -> impl Iterator<Item = usize> {
+        let second = self.receive.queue.filter(|queue| Some(*queue) != self.transmit.queue);
+        self.transmit.queue.into_iter().chain(second)
+    }
+
+    pub(in crate::provider) fn counters(&self) -> impl Iterator<Item = usize> {
+        let second = self.receive.counter.filter(|counter| Some(*counter) != self.transmit.counter);
+        self.transmit.counter.into_iter().chain(second)
+    }
+}

@@ -1,0 +1,41 @@
+//! What the provider remembers of an operation while the endpoint has it: 32 bits that come back with the completion.
+
+/// Bits of an operation, and the place of its io vector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::provider) struct Marks(pub(in crate::provider) u32);
+
+impl Marks {
+    /// Success is to be reported too.
+    const REPORT: u32 = 1;
+    /// It is a receive, a peek, a claim or a discard.
+    const RECEIVE: u32 = 2;
+    const VECTOR_SHIFT: u32 = 8;
+    /// So many io vectors can be remembered at once.
+    pub(in crate::provider) const VECTORS_MAX: usize = (1 << (32 - Self::VECTOR_SHIFT)) - 1;
+
+    pub(in crate::provider) const fn new(is_receive: bool, is_reported: bool) -> Self {
+        let receive = if is_receive { Self::RECEIVE } else { 0 };
+        Self(receive | if is_reported { Self::REPORT } else { 0 })
+    }
+
+    /// With the place of an io vector, below [`Self::VECTORS_MAX`].
+    #[expect(clippy::cast_possible_truncation, reason = "places are below VECTORS_MAX")]
+    pub(in crate::provider) const fn with_vector(self, place: usize) -> Self {
+        Self(self.0 | (place as u32 + 1) << Self::VECTOR_SHIFT)
+    }
+
+    pub(in crate::provider) const fn is_reported(self) -> bool {
+        self.0 & Self::REPORT != 0
+    }
+
+    pub(in crate::provider) const fn is_receive(self) -> bool {
+        self.0 & Self::RECEIVE != 0
+    }
+
+    pub(in crate::provider) const fn vector(self) -> Option<usize> {
+        match (self.0 >> Self::VECTOR_SHIFT) as usize {
+            0 => None,
+            place => Some(place - 1),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Everything of a domain that calls change: one value, one call at a time.
+//!
+//! Objects of the application know their place here by an index. Not here: their memory and their calls.
+
+pub(in crate::provider) mod completion;
+pub(in crate::provider) mod counter;
+pub(in crate::provider) mod endpoint;
+pub(in crate::provider) mod marks;
+pub(in crate::provider) mod queue;
+pub(in crate::provider) mod transfer;
+pub(in crate::provider) mod vector;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slab::Slab;
+
+use self::completion::Places;
+use self::counter::Counter;
+use self::endpoint::EndpointState;
+use self::queue::{Queue, Waiting};
+use self::vector::Vector;
+use super::clock::now;
+use super::error::{Code, Outcome, code};
+use super::turn::NoWork;
+use super::wait::WaitSet;
+use super::abi;
+use crate::domain::Handle;
+use crate::endpoint::Address;
+use crate::seam::Segment;
+
+/// See the file.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) endpoints: Slab<EndpointState>,
+    pub(super) queues: Slab<Queue>,
+    pub(super) counters: Slab<Counter>,
+    pub(super) vectors: Slab<Vector>,
+    /// The io vectors of operations in progress. (Vectors, since boxes must not move while others read them.)
+    segments: Slab<Vec<Segment>>,
+    /// The thread of automatic progress waits with this, if there is one.
+    pub(super) automatic: Option<Arc<WaitSet>>,
+}
+
+/// A queue or a counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Target {
+    Queue(usize),
+    Counter(usize),
+}
+
+impl State {
+    /// Move an endpoint on, and report what it says.
+    #[inline]
+    pub(super) fn progress(&mut self, index: usize, now: Duration) -> usize {
+        let Some(state) = self.endpoints.get_mut(index) else { return 0 };
+        let Some(endpoint) = &mut state.endpoint else { return 0 };
+        // What a failed transport had said before is reported below; calls that want more are told of the failure.
+        let moved = endpoint.progress(now).unwrap_or_default();
+        let mut places = Places {
+            queues: &mut self.queues,
+            counters: &mut self.counters,
+            vectors: &mut self.segments,
+        };
+        while let Some(completion) = endpoint.poll_completion() {
+            places.handle(&state.transmit, &state.receive, &completion);
+        }
+        moved
+    }
+
+    /// Move all endpoints on.
+    pub(super) fn progress_all(&mut self) {
+        let now = now();
+        let mut next = 0;
+        while let Some(index) = self.endpoints.iter().map(|(index, _)| index).find(|index| *index >= next) {
+            self.progress(index, now);
+            next = index + 1;
+        }
+    }
+
+    /// Move all endpoints of a queue or a counter on.
+    #[inline]
+    pub(super) fn progress_target(&mut self, target: Target) -> usize {
+        let now = now();
+        let mut moved = 0;
+        let mut place = 0;
+        while let Some(index) = self.endpoints_of(target).get(place).copied() {
+            moved += self.progress(index, now);
+            place += 1;
+        }
+        moved
+    }
+
+    #[inline]
+    fn endpoints_of(&self, target: Target) -> &[usize] {
+        match target {
+            Target::Queue(index) => self.queues.get(index).map_or(&[], |queue| &queue.endpoints),
+            Target::Counter(index) => self.counters.get(index).map_or(&[], |counter| &counter.endpoints),
+        }
+    }
+
+    fn waiting(&mut self, target: Target) -> Option<&mut Waiting> {
+        match target {
+            Target::Queue(index) => self.queues.get_mut(index).map(|queue| &mut queue.waiting),
+            Target::Counter(index) => self.counters.get_mut(index).map(|counter| &mut counter.waiting),
+        }
+    }
+
+    /// Read a queue (`fi_cq_read(3)`): what is there, else what progress brings. Whoever asks for no entry wants progress
+    /// alone.
+    ///
+    /// # Errors
+    /// As [`Queue::read`].
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        index: usize,
+        count: usize,
+        take: impl FnMut(usize, &queue::Entry),
+    ) -> Outcome<usize> {
+        if self.queue(index)?.is_empty() || count == 0 {
+            self.progress_target(Target::Queue(index));
+        }
+        self.queue(index)?.read(count, take)
+    }
+
+    /// Read an error of a queue.
+    ///
+    /// # Errors
+    /// As [`Queue::read_error`].
+    pub(super) fn read_error(&mut self, index: usize) -> Outcome<queue::Entry> {
+        if self.queue(index)?.is_empty() {
+            self.progress_target(Target::Queue(index));
+        }
+        self.queue(index)?.read_error()
+    }
+
+    #[inline]
+    pub(super) fn queue(&mut self, index: usize) -> Outcome<&mut Queue> {
+        self.queues.get_mut(index).ok_or(GONE)
+    }
+
+    #[inline]
+    pub(super) fn endpoint(&mut self, index: usize) -> Outcome<&mut EndpointState> {
+        self.endpoints.get_mut(index).ok_or(GONE)
+    }
+
+    pub(super) fn counter(&mut self, index: usize) -> Outcome<&mut Counter> {
+        self.counters.get_mut(index).ok_or(GONE)
+    }
+
+    pub(super) fn vector(&mut self, index: usize) -> Outcome<&mut Vector> {
+        self.vectors.get_mut(index).ok_or(GONE)
+    }
+
+    /// Whether one may wait for a queue or a counter (`fi_trywait(3)`): there is nothing, and nothing to be done for
+    /// it. From then on whoever brings something wakes.
+    pub(super) fn may_wait(&mut self, target: Target, is_done: impl Fn(&Self) -> bool) -> bool {
+        self.progress_target(target);
+        if is_done(self) {
+            return false;
+        }
+        let mut deadline: Option<Duration> = None;
+        let mut place = 0;
+        while let Some(index) = self.endpoints_of(target).get(place).copied() {
+            place += 1;
+            let Some(endpoint) = self.endpoints.get_mut(index).and_then(|state| state.endpoint.as_mut()) else {
+                continue;
+            };
+            if !endpoint.may_wait() {
+                return false;
+            }
+            deadline = deadline.into_iter().chain(endpoint.next_deadline()).min();
+        }
+        let Some(waiting) = self.waiting(target) else { return false };
+        if waiting.take_signal() {
+            return false;
+        }
+        if let Some(set) = &waiting.set {
+            set.prepare(deadline);
+        }
+        waiting.arm();
+        true
+    }
+
+    /// After an operation: whoever waits for this endpoint must look again if there is something to do now.
+    #[inline]
+    pub(super) fn tell_waiting(&mut self, index: usize) {
+        let Some(state) = self.endpoints.get_mut(index) else { return };
+        let is_awaited = self.automatic.is_some()
+            || state.queues().any(|queue| self.queues.get(queue).is_some_and(|q| q.waiting.is_armed()))
+            || state.counters().any(|counter| self.counters.get(counter).is_some_and(|c| c.waiting.is_armed()));
+        if !is_awaited || state.endpoint.as_mut().is_none_or(crate::endpoint::Endpoint::may_wait) {
+            return;
+        }
+        let (queues, counters): (Vec<_>, Vec<_>) = (state.queues().collect(), state.counters().collect());
+        for target in queues.into_iter().map(Target::Queue).chain(counters.into_iter().map(Target::Counter)) {
+            if let Some(waiting) = self.waiting(target) {
+                waiting.wake();
+            }
+        }
+        if let Some(set) = &self.automatic {
+            set.signal();
+        }
+    }
+
+    /// For the thread of automatic progress: whether there is nothing to do, and until when.
+    pub(super) fn may_wait_for_all(&mut self) -> Option<Option<Duration>> {
+        let mut deadline: Option<Duration> = None;
+        for (_, state) in &mut self.endpoints {
+            let Some(endpoint) = &mut state.endpoint else { continue };
+            if !endpoint.may_wait() {
+                return None;
+            }
+            deadline = deadline.into_iter().chain(endpoint.next_deadline()).min();
+        }
+        Some(deadline)
+    }
+
+    /// Tell every endpoint of an address vector what a number stands for.
+    ///
+    /// # Errors
+    /// An endpoint cannot take it.
+    pub(super) fn enter(&mut self, vector: usize, number: u64) -> Outcome<()> {
+        let name = self.vector(vector)?.lookup(number)?;
+        let mut place = 0;
+        while let Some(index) = self.vector(vector)?.endpoints.get(place).copied() {
+            if let Some(endpoint) = &mut self.endpoint(index)?.endpoint {
+                endpoint.set_address(Address(number), name.bytes())?;
+            }
+            place += 1;
+        }
+        Ok(())
+    }
+
+    /// Tell every endpoint of an address vector that a number stands for nobody.
+    ///
+    /// # Errors
+    /// It stood for nobody before.
+    pub(super) fn leave(&mut self, vector: usize, number: u64) -> Outcome<()> {
+        self.vector(vector)?.remove(number)?;
+        let mut place = 0;
+        while let Some(index) = self.vector(vector)?.endpoints.get(place).copied() {
+            if let Some(endpoint) = &mut self.endpoint(index)?.endpoint {
+                endpoint.remove_address(Address(number));
+            }
+            place += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Handle<NoWork> for State {
+    type Done = ();
+
+    fn handle_now(&mut self, work: NoWork) {
+        match work {}
+    }
+
+    fn handle_queued(&mut self, work: NoWork) {
+        match work {}
+    }
+}
+
+/// The object was closed.
+const GONE: Code = code(abi::FI_EINVAL);

@@ -1,0 +1,61 @@
+//! Which transports an endpoint of the provider has, and how it is set up: from the parameters.
+
+use std::net::SocketAddr;
+
+use super::abi;
+use super::error::{Code, Outcome, code};
+use super::parameters::Parameters;
+use crate::device::host_memory::HostMemory;
+use crate::device::loopback::LoopbackTransport;
+use crate::device::tcp::{OpenError, TcpConfig, TcpTransport};
+use crate::device::transport::Transport;
+use crate::endpoint::{Config, Endpoint};
+use crate::ids::DeviceId;
+use crate::wire::Credits;
+
+/// An endpoint that listens there; port 0 takes a free one. What is for the endpoint itself does not leave the process.
+///
+/// # Errors
+/// Codes of the system, `FI_EADDRINUSE` for one: it cannot listen there.
+pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpoint> {
+    // SAFETY: the application's memory stays until an operation is over (fi_msg(3), fi_tagged(3)), and io vectors are
+    // kept by `state` for as long; nobody here looks at either meanwhile.
+    let memory = unsafe { HostMemory::trusted() };
+    let eager_limit = parameters.buffer_size;
+    let config = TcpConfig { id: DeviceId(1), eager_limit, ..TcpConfig::new(source) };
+    let tcp = TcpTransport::open(config, memory)?;
+    let own = LoopbackTransport::new(DeviceId(0), tcp.name(), eager_limit, memory).ok_or(code(abi::FI_EIO))?;
+    Ok(Endpoint::new(self::config(parameters), vec![Box::new(own), Box::new(tcp)])?)
+}
+
+impl From<OpenError> for Code {
+    fn from(error: OpenError) -> Self {
+        match error {
+            // The system's codes are libfabric's.
+            OpenError::System { errno, .. } => Self(errno),
+            OpenError::Memory => code(abi::FI_EIO),
+        }
+    }
+}
+
+fn config(parameters: &Parameters) -> Config {
+    Config {
+        eager_limit: parameters.buffer_size,
+        inject_size: parameters.inject_size,
+        segmented_limit: parameters.sar_limit,
+        credits: Credits {
+            headers: narrow(parameters.credit_headers),
+            eager_messages: narrow(parameters.credit_messages),
+            eager_bytes: parameters.credit_bytes,
+        },
+        connect_timeout: parameters.connect_timeout,
+        keepalive: parameters.keepalive,
+        job_key: parameters.job_key.clone(),
+        peers_max: narrow(parameters.peers_max),
+        ..Config::default()
+    }
+}
+
+fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
