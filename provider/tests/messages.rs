@@ -384,7 +384,7 @@ fn b13_what_is_claimed_or_discarded_matches_nothing_else() {
 #[test]
 fn b15_messages_of_no_bytes_are_peeked_claimed_discarded_and_received() {
     let pair = Pair::new();
-    pair.unexpected(&[(2, b""); 4]);
+    pair.unexpected(&[(2, b"".as_slice()); 4]);
     pair.peek(2, 1, 0);
     assert_eq!(pair.received(), (1, 2, 0));
     pair.peek(2, 2, abi::FI_CLAIM);
