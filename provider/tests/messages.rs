@@ -643,3 +643,54 @@ fn a_removed_address_can_be_inserted_again() {
     assert_eq!(pair.b.receive(ANY, 2, 0, &mut buffer, 4), 0);
     assert_eq!(pair.received(), (4, 2, 5));
 }
+
+#[test]
+fn b28_two_sides_that_send_first_at_once_need_one_connection_and_see_no_error() {
+    for _ in 0..50 {
+        let pair = Pair::new();
+        let mut buffers = [[0u8; 2]; 2];
+        let [for_a, for_b] = &mut buffers;
+        assert_eq!(pair.a.receive(ANY, 1, 0, for_a, 1), 0);
+        assert_eq!(pair.b.receive(ANY, 1, 0, for_b, 1), 0);
+        let (mut a_sent, mut b_sent) = (false, false);
+        for _ in 0..common::ROUNDS {
+            for (side, to, sent) in [(&pair.a, pair.to_b, &mut a_sent), (&pair.b, pair.to_a, &mut b_sent)] {
+                if !*sent {
+                    let result = side.send(to, 1, b"hi", 2);
+                    assert!(result == 0 || result == minus(abi::FI_EAGAIN), "{result}");
+                    *sent = result == 0;
+                }
+            }
+            if a_sent && b_sent {
+                break;
+            }
+        }
+        for (side, other) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
+            let mut contexts = [0, 0].map(|_| match side.next(&[other]) {
+                Received::Ok { context, .. } => context,
+                other @ Received::Error { .. } => panic!("{other:?}"),
+            });
+            contexts.sort_unstable();
+            assert_eq!(contexts, [1, 2]);
+        }
+        assert_eq!(buffers, [*b"hi"; 2]);
+    }
+}
+
+#[test]
+fn an_endpoint_whose_flags_inject_copies_what_it_sends() {
+    let pair = Pair::new();
+    let mut flags = abi::FI_SEND | abi::FI_INJECT;
+    // SAFETY: an open endpoint, and flags.
+    let set = unsafe { common::side::control(pair.a.ep, abi::FI_SETOPSFLAG, (&raw mut flags).cast()) };
+    assert_eq!(set, 0);
+    let mut payload = *b"first";
+    let mut buffer = [0u8; 5];
+    assert_eq!(pair.b.receive(ANY, 1, 0, &mut buffer, 1), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 1, &payload, 2));
+    payload.fill(0);
+    assert_eq!(pair.received(), (1, 1, 5));
+    assert_eq!(&buffer, b"first");
+    pair.sent(2);
+    assert_eq!(pair.a.send(pair.to_b, 1, &[0; 20_000], 3), minus(abi::FI_EMSGSIZE));
+}

@@ -113,7 +113,7 @@ pub(crate) fn unsafe_not_forbidden(text: &Text) -> Vec<String> {
 }
 
 /// Where unsafe code may be: modules that share memory with a device, a process or C.
-const UNSAFE: [&str; 14] = [
+const UNSAFE: [&str; 16] = [
     "src/device/verbs/",
     // Where addresses of buffers are followed, and calls of the operating system with them.
     "src/device/host_memory.rs",
@@ -124,6 +124,9 @@ const UNSAFE: [&str; 14] = [
     "src/capi/",
     "src/capi.rs",
     "src/provider/",
+    // The entry of the library that libfabric loads, and applications that call it.
+    "provider/src/",
+    "provider/tests/",
     // What stands between a program and the simulated card, and calls of it as a program makes them.
     "sim/src/hca_abi/",
     "sim/preload/src/",

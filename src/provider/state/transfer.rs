@@ -129,7 +129,9 @@ impl State {
             context: outgoing.context,
             flags: marks.0,
         };
-        let sent = match self.endpoint(index)?.enabled()?.send(&send) {
+        let endpoint = self.endpoint(index)?.enabled()?;
+        endpoint.tell_time(now());
+        let sent = match endpoint.send(&send) {
             // The way forward may be here already.
             Err(SendRefused::Again) => {
                 self.progress(index, now());
