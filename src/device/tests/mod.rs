@@ -4,6 +4,7 @@ mod memory;
 mod rig;
 
 mod arrivals;
+mod over;
 mod rendezvous;
 mod segments;
 

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::device::loopback::LoopbackTransport;
+use crate::device::soft::SoftConfig;
+use crate::device::soft::over::OverTransport;
 #[cfg(target_os = "linux")]
 use crate::device::tcp::{TcpConfig, TcpTransport};
 use crate::device::transport::{Ear, Notice, Outgoing, Payload, Reaction, Sending, Transport};
@@ -153,6 +155,25 @@ impl Rig {
             Box::new(TcpTransport::open(config, trusted()).expect("a port is free"))
         };
         let mut rig = Self::unconnected(vec![end(), end()]);
+        rig.connect();
+        rig
+    }
+
+    /// The receiver has a list of so many tags.
+    pub(in crate::device) fn listed_loopback(tags: u32) -> Self {
+        let transport = LoopbackTransport::new(DeviceId(0), b"me", EAGER_LIMIT, trusted());
+        let over = OverTransport::new(transport.expect("it is trusted"), SoftConfig::matching(tags));
+        let mut rig = Self::unconnected(vec![Box::new(over.expect("a good configuration"))]);
+        rig.connect();
+        rig
+    }
+
+    /// The receiver has a list of so many tags.
+    #[cfg(target_os = "linux")]
+    pub(in crate::device) fn listed_tcp(tags: u32) -> Self {
+        let open = || TcpTransport::open(TcpConfig::loopback(), trusted()).expect("a port is free");
+        let over = OverTransport::new(open(), SoftConfig::matching(tags)).expect("a good configuration");
+        let mut rig = Self::unconnected(vec![Box::new(open()), Box::new(over)]);
         rig.connect();
         rig
     }
