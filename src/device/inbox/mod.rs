@@ -197,8 +197,6 @@ impl Inbox {
             | Control::RendezvousRefused { .. }
             | Control::Discarded(_)
             | Control::Hello(_)
-            | Control::Challenge(_)
-            | Control::Proof(_)
             | Control::HelloRefused(_)
             | Control::Goodbye(_)
             | Control::Keepalive(_) => incoming.control(teller),
@@ -302,7 +300,7 @@ impl Inbox {
                 self.end_body(index, teller);
                 Ok(Taken::Whole)
             }
-            taken => Ok(taken),
+            taken @ (Taken::Body(_) | Taken::Needed(_) | Taken::Reaction(_)) => Ok(taken),
         }
     }
 
