@@ -193,6 +193,7 @@ impl Core {
     /// The post of a receive: what is to be remembered of it, and its end if it has ended.
     #[inline]
     pub(super) fn handle_posting(&mut self, key: usize, posting: Posting) {
+        self.statistics.matched_unexpected += u64::from(!matches!(posting, Posting::Queued(_)));
         match posting {
             Posting::Queued(id) => {
                 if let Some(receive) = self.receives.get_mut(key) {
