@@ -3,7 +3,14 @@
 //! A device is polled by its owner and tells its events to an [`EventSink`]; it takes commands in batches.
 //! It imports [`crate::ids`], [`crate::seam`] and [`crate::wire`] only: devices and engine never import each other.
 
+pub mod host_memory;
+mod inbox;
+pub mod loopback;
 pub mod soft;
+#[cfg(target_os = "linux")]
+pub mod tcp;
+#[cfg(test)]
+mod tests;
 pub mod transport;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod verbs;

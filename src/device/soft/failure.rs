@@ -8,7 +8,7 @@ use super::memory::Memory;
 use super::peers::{Into, Receiving};
 use super::steps::{info, received};
 use super::switches::HalfReceived;
-use crate::ids::{MessageToken, PeerId};
+use crate::ids::{MessageToken, PeerId, TagHandle};
 use crate::seam::{Data, DataError, DataTarget, DeviceError, Event};
 
 impl<M: Memory> SoftDevice<M> {
@@ -68,6 +68,14 @@ impl<M: Memory> SoftDevice<M> {
         let receive = receive.unwrap_or_default();
         self.complete(Output::plain(Cqe { operation, source: id, receive, ..Cqe::EMPTY }));
         self.fail_path(id);
+    }
+
+    /// The read for an entry fails, and nothing else does.
+    pub(crate) fn fail_read(&mut self, handle: TagHandle) {
+        if let Some(place) = self.read_place(handle) {
+            let read = self.reads.remove(place);
+            self.lose_read(&read);
+        }
     }
 
     fn lose_message(&mut self, peer: PeerId, receiving: Receiving) {

@@ -8,6 +8,8 @@
 //! * [`SoftDevice`] - both, with senders, flows and a completion queue, as a [`Device`](super::Device) or, by its
 //!   calls named after those of verbs, as a verbs program sees it
 //!
+//! [`over::OverTransport`] puts the list over a transport that does not match.
+//!
 //! Points where the contract is doubtful are [`switches`]. In step mode the device does one thing at a time,
 //! and which is the caller's choice: [`SoftDevice::steps`], [`SoftDevice::step`].
 
@@ -23,6 +25,7 @@ mod host;
 pub mod list;
 mod memory;
 mod message;
+pub mod over;
 mod peers;
 mod raw;
 mod receive_queue;

@@ -147,9 +147,16 @@ impl<M: Memory> SoftDevice<M> {
     /// Where the sender's next message would go; `None`: there is none, or it must wait.
     fn way(&self, peer: &Peer) -> Option<Way> {
         let message = &peer.queue.front()?.message;
-        if peer.receiving.is_some() {
-            return None;
-        }
+        if peer.receiving.is_some() { None } else { self.way_of(message) }
+    }
+
+    /// Whether a message that is sent now can be accepted at once.
+    pub(crate) fn would_accept(&self, peer: PeerId, message: &SoftMessage) -> bool {
+        let waits = |peer: &Peer| peer.receiving.is_some() || !peer.queue.is_empty();
+        !self.peers.find(peer).is_some_and(waits) && self.way_of(message).is_some()
+    }
+
+    fn way_of(&self, message: &SoftMessage) -> Option<Way> {
         let Some(matching) = &self.matching else { return Some(Way::Host) };
         if !self.is_operating(matching) {
             return None;
@@ -394,6 +401,12 @@ impl<M: Memory> SoftDevice<M> {
             Into::NoTag { receive } => self.resolve(id, Some(received(id, message, receive, false, false))),
             Into::Held(token) => self.host_data_arrived(token),
         }
+    }
+
+    /// The place among the reads under way of that for an entry.
+    pub(crate) fn read_place(&self, handle: TagHandle) -> Option<usize> {
+        let is_it = |read: &PendingRead| matches!(read.target, ReadTarget::Entry(index) if self.handle_of(index) == handle);
+        self.reads.iter().position(is_it)
     }
 
     fn finish_read(&mut self, place: usize) {

@@ -7,35 +7,8 @@ use std::ptr;
 
 use super::super::error::VerbsError;
 use super::super::memory::{MemoryRegion, ProtectionDomain, RemoteAccess};
+pub use crate::device::host_memory::HostMemory;
 use crate::seam::Buffer;
-
-/// What the device may do with the addresses of buffers when it copies by itself.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct HostMemory {
-    is_trusted: bool,
-}
-
-impl HostMemory {
-    /// Only regions that are registered with the device. A buffer elsewhere is a fault of the host's.
-    #[must_use]
-    pub const fn registered() -> Self {
-        Self { is_trusted: false }
-    }
-
-    /// Any buffer that a command or an answer names.
-    ///
-    /// # Safety
-    /// Every buffer that is given to the device is memory which stays, and which nothing else relies on, from the
-    /// moment it is given until the event that says that the device is done with it (`seam`).
-    #[must_use]
-    pub const unsafe fn trusted() -> Self {
-        Self { is_trusted: true }
-    }
-
-    pub(super) const fn is_trusted(self) -> bool {
-        self.is_trusted
-    }
-}
 
 /// A registered region, by its name with the device, which no other region gets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,0 +1,145 @@
+//! Telling an ear, one thing after the other, and what waits to be told.
+
+use std::collections::VecDeque;
+
+use crate::device::transport::{Ear, Notice, Reaction};
+use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, TransferId};
+use crate::seam::{Answer, Arrival, Data, DataError, DataTarget, Event};
+
+/// Which of the two kinds of messages, each of which has its engine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::device) enum Space {
+    Tagged,
+    Untagged,
+}
+
+/// An ear, and how much it was told.
+pub(in crate::device) struct Teller<'a> {
+    ear: &'a mut dyn Ear,
+    device: DeviceId,
+    told: usize,
+    max: usize,
+}
+
+impl<'a> Teller<'a> {
+    pub(in crate::device) fn new(ear: &'a mut dyn Ear, device: DeviceId, max: usize) -> Self {
+        Self { ear, device, told: 0, max }
+    }
+
+    pub(in crate::device) const fn told(&self) -> usize {
+        self.told
+    }
+
+    /// Whether it was told as much as it wanted.
+    pub(in crate::device) const fn is_full(&self) -> bool {
+        self.told >= self.max
+    }
+
+    pub(in crate::device) fn event(&mut self, space: Space, event: &Event) -> Answer {
+        self.told += 1;
+        match space {
+            Space::Tagged => self.ear.handle_event(self.device, event),
+            Space::Untagged => self.ear.handle_untagged_event(self.device, event),
+        }
+    }
+
+    pub(in crate::device) fn arrived(&mut self, space: Space, arrival: &Arrival) -> Answer {
+        self.event(space, &Event::Arrived(*arrival))
+    }
+
+    pub(in crate::device) fn control(&mut self, link: LinkId, message: &[u8]) -> Reaction {
+        self.told += 1;
+        self.ear.handle_control(self.device, link, message)
+    }
+
+    pub(in crate::device) fn notice(&mut self, notice: Notice) {
+        self.told += 1;
+        self.ear.handle_notice(self.device, notice);
+    }
+
+    /// What waits to be told, as much of it as is wanted.
+    pub(in crate::device) fn tell(&mut self, pending: &mut Pending) {
+        while !self.is_full() {
+            match pending.queue.pop_front() {
+                Some(Told::Event(space, event)) => {
+                    self.event(space, &event);
+                }
+                Some(Told::PathLost(peer)) => {
+                    let event = Event::PathLost { peer };
+                    self.event(Space::Tagged, &event);
+                    self.event(Space::Untagged, &event);
+                }
+                Some(Told::Notice(notice)) => self.notice(notice),
+                None => return,
+            }
+        }
+    }
+}
+
+/// What waits to be told, in order.
+#[derive(Debug, Default)]
+pub(in crate::device) struct Pending {
+    queue: VecDeque<Told>,
+}
+
+/// One thing to tell.
+#[derive(Debug)]
+pub(in crate::device) enum Told {
+    Event(Space, Event),
+    PathLost(PeerId),
+    Notice(Notice),
+}
+
+impl Pending {
+    pub(in crate::device) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(in crate::device) fn notice(&mut self, notice: Notice) {
+        self.queue.push_back(Told::Notice(notice));
+    }
+
+    pub(in crate::device) fn path_lost(&mut self, peer: PeerId) {
+        self.queue.push_back(Told::PathLost(peer));
+    }
+
+    /// The data of a transfer is there, or will never be.
+    pub(in crate::device) fn data(
+        &mut self,
+        space: Space,
+        transfer: TransferId,
+        length: u64,
+        error: Option<DataError>,
+    ) {
+        self.queue.push_back(Told::Event(space, data(transfer, length, error)));
+    }
+
+    /// The data of a transfer will never be there: its path is lost.
+    pub(in crate::device) fn lost(&mut self, space: Space, transfer: TransferId, length: u64) {
+        self.data(space, transfer, length, Some(DataError::PathLost));
+    }
+
+    /// A message that is held is lost.
+    pub(in crate::device) fn message_lost(&mut self, space: Space, message: MessageToken, length: u64) {
+        let (target, error) = (DataTarget::Message(message), Some(DataError::PathLost));
+        let data = Data { target, length, immediate: None, error };
+        self.queue.push_back(Told::Event(space, Event::Data(data)));
+    }
+
+    /// A message was answered whose loss has not been told yet: then it is told of the transfer, if there is one.
+    pub(in crate::device) fn answered(&mut self, message: MessageToken, transfer: Option<TransferId>) {
+        let is_it = |told: &Told| matches!(told, Told::Event(_, Event::Data(data)) if data.target == DataTarget::Message(message));
+        let Some(place) = self.queue.iter().position(is_it) else { return };
+        match (transfer, self.queue.get_mut(place)) {
+            (Some(transfer), Some(Told::Event(_, Event::Data(data)))) => {
+                data.target = DataTarget::Transfer(transfer);
+            }
+            _ => drop(self.queue.remove(place)),
+        }
+    }
+}
+
+/// The data of a transfer.
+pub(in crate::device) fn data(transfer: TransferId, length: u64, error: Option<DataError>) -> Event {
+    Event::Data(Data { target: DataTarget::Transfer(transfer), length, immediate: None, error })
+}

@@ -1,0 +1,318 @@
+//! Reading from a link: frames are taken apart as they come, many to a read; a payload that has a buffer is read into it.
+
+use std::io::{self, Read as _};
+
+use super::frame::{Head, IMMEDIATE_LENGTH, Kind, NUMBER_LENGTH, ReadRequest};
+use super::link::{Link, State};
+use super::parts::Parts;
+use super::sys;
+use crate::device::inbox::{Body, Incoming, Taken, Target, Teller, Violation};
+use crate::device::transport::{CloseReason, Reaction};
+
+/// How far reading from a link got.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    /// Nothing more is there.
+    Dry,
+    /// More may be there.
+    More,
+    /// It is over.
+    Ended(CloseReason),
+}
+
+/// Why taking bytes stopped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Stop {
+    /// More are needed.
+    Dry,
+    /// Enough was told.
+    Full,
+    Ended(CloseReason),
+}
+
+impl Parts {
+    /// Take what was read before and not taken, then read once and take that.
+    pub(super) fn read(&mut self, link: &mut Link, scratch: &mut [u8], teller: &mut Teller<'_>) -> Progress {
+        if link.state == State::Closing {
+            return drain(link, scratch);
+        }
+        if link.input.has_more {
+            match self.take_kept(link, teller) {
+                Stop::Dry => {}
+                Stop::Full => return Progress::More,
+                Stop::Ended(reason) => return Progress::Ended(reason),
+            }
+        }
+        let read = if link.input.body.is_some() {
+            self.read_body(link, scratch)
+        } else {
+            read_frames(link, scratch)
+        };
+        match read {
+            Ok(Read { count: 0, .. }) => Progress::Ended(end_of(link)),
+            Ok(Read { filled, is_dry, .. }) => {
+                let bytes = scratch.get(..filled).unwrap_or_default();
+                let (taken, stop) = self.take(link, bytes, teller);
+                link.input.keep(bytes.get(taken..).unwrap_or_default(), stop == Stop::Full);
+                match stop {
+                    Stop::Dry if is_dry => Progress::Dry,
+                    Stop::Dry | Stop::Full => Progress::More,
+                    Stop::Ended(reason) => Progress::Ended(reason),
+                }
+            }
+            Err(error) if is_nothing(&error) => Progress::Dry,
+            Err(error) => Progress::Ended(reason_of(&error)),
+        }
+    }
+
+    /// What was read when enough had been told.
+    fn take_kept(&mut self, link: &mut Link, teller: &mut Teller<'_>) -> Stop {
+        let bytes = std::mem::take(&mut link.input.bytes);
+        let start = link.input.start;
+        let (taken, stop) = self.take(link, bytes.get(start..).unwrap_or_default(), teller);
+        let input = &mut link.input;
+        input.bytes = bytes;
+        input.start = start + taken;
+        input.has_more = stop == Stop::Full;
+        if stop == Stop::Dry {
+            // What is left is less than a header.
+            input.bytes.drain(..input.start);
+            input.start = 0;
+        }
+        stop
+    }
+
+    /// A payload is coming in: what has a buffer goes there, what is behind it into `scratch`.
+    fn read_body(&mut self, link: &mut Link, scratch: &mut [u8]) -> io::Result<Read> {
+        let Some(body) = &mut link.input.body else { return read_frames(link, scratch) };
+        let placing = match body.target {
+            Target::Message(index) => self.inbox.placing(index),
+            Target::Read(index) => self.reads.placing(index),
+            Target::Skip => None,
+        };
+        let Some((buffer, at)) = placing else { return read_frames(link, scratch) };
+        let stretches = self.memory.stretches(&buffer, at, body.remaining).take(sys::PARTS_MAX - 1);
+        let room: usize = stretches.clone().map(crate::device::host_memory::Stretch::length).sum();
+        let count = sys::receive(&link.stream, stretches, scratch)?;
+        let placed = count.min(room);
+        body.remaining -= placed as u64;
+        match body.target {
+            Target::Message(index) => self.inbox.placed(index, placed as u64),
+            Target::Read(index) => self.reads.placed(index, placed as u64),
+            Target::Skip => {}
+        }
+        Ok(Read { count, filled: count - placed, is_dry: count < room + scratch.len() })
+    }
+
+    /// Take bytes that came, and say how many.
+    fn take(&mut self, link: &mut Link, bytes: &[u8], teller: &mut Teller<'_>) -> (usize, Stop) {
+        let mut at = 0;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            if let Some(body) = link.input.body {
+                let taken = usize::try_from(body.remaining).unwrap_or(usize::MAX).min(rest.len());
+                self.feed(body.target, rest.get(..taken).unwrap_or_default());
+                at += taken;
+                let remaining = body.remaining - taken as u64;
+                if remaining > 0 {
+                    link.input.body = Some(Body { remaining, ..body });
+                    return (at, Stop::Dry);
+                }
+                link.input.body = None;
+                match body.target {
+                    Target::Message(index) => self.inbox.end_body(index, teller),
+                    Target::Read(index) => self.end_read_body(link, index, teller),
+                    Target::Skip => {}
+                }
+                continue;
+            }
+            if rest.is_empty() {
+                return (at, Stop::Dry);
+            }
+            if teller.is_full() {
+                return (at, Stop::Full);
+            }
+            match self.take_frame(link, rest, teller) {
+                Ok(Some(taken)) => at += taken,
+                Ok(None) => return (at, Stop::Dry),
+                Err(reason) => return (at, Stop::Ended(reason)),
+            }
+        }
+    }
+
+    fn feed(&mut self, target: Target, bytes: &[u8]) {
+        match target {
+            Target::Message(index) => self.inbox.feed(index, bytes),
+            Target::Read(index) => {
+                if let Some((buffer, at)) = self.reads.placing(index) {
+                    self.memory.write(&buffer, at, bytes);
+                    self.reads.placed(index, bytes.len() as u64);
+                }
+            }
+            Target::Skip => {}
+        }
+    }
+
+    /// Take a frame, as much of it as is here if its header is, and say how many bytes that was.
+    fn take_frame(
+        &mut self,
+        link: &mut Link,
+        bytes: &[u8],
+        teller: &mut Teller<'_>,
+    ) -> Result<Option<usize>, CloseReason> {
+        let Some(head) = Head::decode(bytes).map_err(CloseReason::Protocol)? else { return Ok(None) };
+        let rest = bytes.get(Head::LENGTH..).unwrap_or_default();
+        let taken = match head.kind {
+            Kind::Message => self.take_message(link, head.length, None, rest, teller)?,
+            Kind::MessageWithImmediate => {
+                let Some((immediate, rest)) = rest.split_first_chunk::<IMMEDIATE_LENGTH>() else {
+                    return Ok(None);
+                };
+                let immediate = Some(u32::from_be_bytes(*immediate));
+                let taken = self.take_message(link, head.length, immediate, rest, teller)?;
+                taken.map(|taken| taken + IMMEDIATE_LENGTH)
+            }
+            Kind::Read | Kind::ReadData | Kind::ReadRefused => self.take_read(link, head, rest, teller)?,
+        };
+        Ok(taken.map(|taken| taken + Head::LENGTH))
+    }
+
+    fn take_message(
+        &mut self,
+        link: &mut Link,
+        length: u32,
+        immediate: Option<u32>,
+        rest: &[u8],
+        teller: &mut Teller<'_>,
+    ) -> Result<Option<usize>, CloseReason> {
+        let arrived = rest.get(..length as usize).unwrap_or(rest);
+        let peer = link.peer;
+        let incoming = Incoming { link: link.id, peer, arrived, total: length.into(), immediate };
+        let taken = self.inbox.take(&incoming, teller)?;
+        if taken != Taken::Whole {
+            match taken {
+                Taken::Needed(_) => return Ok(None),
+                Taken::Whole => {}
+                Taken::Body(body) => link.input.body = Some(body),
+                Taken::Reaction(reaction) => self.react(link, reaction)?,
+            }
+        }
+        if !self.inbox.actions.is_empty() {
+            self.act(link);
+        }
+        Ok(Some(arrived.len()))
+    }
+
+    fn react(&mut self, link: &mut Link, reaction: Reaction) -> Result<(), CloseReason> {
+        match reaction {
+            Reaction::Close => return Err(CloseReason::Here),
+            Reaction::Bind(peer) => self.bind(link, peer).map_err(|_| CloseReason::Here)?,
+            Reaction::Continue => {}
+        }
+        if link.peer.is_none() {
+            link.unbound_messages += 1;
+            if link.unbound_messages > UNBOUND_MESSAGES_MAX {
+                let what = format!("more than {UNBOUND_MESSAGES_MAX} messages before the link was bound");
+                return Err(CloseReason::Protocol(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// A frame about a read.
+    fn take_read(
+        &mut self,
+        link: &mut Link,
+        head: Head,
+        rest: &[u8],
+        teller: &mut Teller<'_>,
+    ) -> Result<Option<usize>, Violation> {
+        let length = head.length as usize;
+        let is_good = match head.kind {
+            Kind::Read => length == ReadRequest::LENGTH,
+            Kind::ReadData => length > NUMBER_LENGTH,
+            Kind::ReadRefused | Kind::Message | Kind::MessageWithImmediate => length == NUMBER_LENGTH,
+        };
+        if !is_good {
+            return Err(Violation(format!("a frame of kind {:?} and {length} bytes", head.kind)));
+        }
+        if link.peer.is_none() {
+            return Err(Violation("a frame about a read before the link was bound".into()));
+        }
+        if head.kind == Kind::Read {
+            let Some(request) = rest.first_chunk() else { return Ok(None) };
+            let request = ReadRequest::decode(request).map_err(Violation)?;
+            self.serve(link, &request)?;
+            return Ok(Some(ReadRequest::LENGTH));
+        }
+        let Some(number) = rest.first_chunk().map(|number| u64::from_be_bytes(*number)) else {
+            return Ok(None);
+        };
+        if head.kind == Kind::ReadRefused {
+            self.refused(link, number, teller)?;
+            return Ok(Some(NUMBER_LENGTH));
+        }
+        let Some(index) = self.reads.find(link.id, number) else {
+            return Err(Violation(format!("data for read {number:#x}, which nobody asked for")));
+        };
+        let (remaining, left) = ((length - NUMBER_LENGTH) as u64, self.reads.left(index));
+        if remaining > left {
+            return Err(Violation(format!("{remaining} bytes for a read of which {left} are to come")));
+        }
+        link.input.body = Some(Body { target: Target::Read(index), remaining });
+        Ok(Some(NUMBER_LENGTH))
+    }
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    /// Bytes; 0: the other side is done.
+    count: usize,
+    /// Bytes at the beginning of the scratch memory.
+    filled: usize,
+    /// There was room for more.
+    is_dry: bool,
+}
+
+/// Nothing has a buffer: behind what was read of a header and not taken.
+fn read_frames(link: &mut Link, scratch: &mut [u8]) -> io::Result<Read> {
+    let before = link.input.rest();
+    let (start, room) = scratch.split_at_mut(before.len());
+    start.copy_from_slice(before);
+    let count = (&link.stream).read(room)?;
+    Ok(Read { count, filled: start.len() + count, is_dry: count < room.len() })
+}
+
+/// A link that closes listens no more, but takes what comes, so that the other side is not held up.
+fn drain(link: &mut Link, scratch: &mut [u8]) -> Progress {
+    match (&link.stream).read(scratch) {
+        Ok(0) => Progress::Ended(CloseReason::Here),
+        Ok(count) if count < scratch.len() => Progress::Dry,
+        Ok(_) => Progress::More,
+        Err(error) if is_nothing(&error) => Progress::Dry,
+        Err(_) => Progress::Ended(CloseReason::Here),
+    }
+}
+
+/// The other side is done: between two frames, or in the middle of one.
+fn end_of(link: &Link) -> CloseReason {
+    if link.input.is_between() { CloseReason::Peer } else { CloseReason::System { errno: libc::ECONNRESET } }
+}
+
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+pub(super) fn reason_of(error: &io::Error) -> CloseReason {
+    CloseReason::System { errno: error.raw_os_error().unwrap_or(libc::EIO) }
+}
+
+impl From<Violation> for CloseReason {
+    fn from(violation: Violation) -> Self {
+        Self::Protocol(violation.0)
+    }
+}
+
+/// What a link may say before it is bound.
+const UNBOUND_MESSAGES_MAX: u32 = 16;

@@ -1,0 +1,227 @@
+//! Moving on: accept, finish connecting, read, write, tell.
+//!
+//! A few links are read from directly, which costs one call each; many are asked for with one call. The descriptor to
+//! wait for is that of the same epoll, level-triggered: what is left unread there stays visible.
+
+use std::io;
+use std::net::TcpStream;
+
+use super::input::{Progress, reason_of};
+use super::link::State;
+use super::{LISTENER, TcpTransport, link};
+use crate::device::inbox::Teller;
+use crate::device::transport::{CloseReason, Ear, Notice};
+use crate::ids::LinkId;
+use crate::seam::DeviceError;
+
+impl TcpTransport {
+    pub(super) fn go_on(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+        let mut teller = Teller::new(ear, self.config.id, max);
+        self.turn = self.turn.wrapping_add(1);
+        teller.tell(&mut self.parts.inbox.pending);
+        if !self.parts.unsent.is_empty() {
+            self.write_unsent();
+        }
+        self.take_kept_back(&mut teller);
+        let looks = self.links.len() > DIRECT_MAX
+            || self.links.connecting > 0
+            || self.turn.is_multiple_of(LOOK_EVERY)
+            || self.links.len() == 0;
+        let result = if looks { self.look(&mut teller) } else { Ok(self.read_all(&mut teller)) };
+        if !self.parts.unsent.is_empty() {
+            self.write_unsent();
+        }
+        teller.tell(&mut self.parts.inbox.pending);
+        result.map(|()| teller.told())
+    }
+
+    /// Links whose bytes were not all taken have their turn first, oldest first.
+    fn take_kept_back(&mut self, teller: &mut Teller<'_>) {
+        for _ in 0..self.kept_back.len() {
+            if teller.is_full() {
+                return;
+            }
+            let Some(id) = self.kept_back.pop_front() else { return };
+            self.read(id, teller);
+        }
+    }
+
+    fn read_all(&mut self, teller: &mut Teller<'_>) {
+        let mut ids = std::mem::take(&mut self.ids);
+        self.links.ids_from(self.turn, &mut ids);
+        for &id in &ids {
+            if self.links.find(id).is_some_and(|link| link.waits_to_write) {
+                self.try_to_write(id);
+            }
+            self.read(id, teller);
+        }
+        self.ids = ids;
+    }
+
+    fn look(&mut self, teller: &mut Teller<'_>) -> Result<(), DeviceError> {
+        let count = self.epoll.look().map_err(|error| DeviceError::System {
+            call: "epoll_wait",
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        })?;
+        for place in 0..count {
+            let Some(ready) = self.epoll.ready(place) else { break };
+            if ready.name == LISTENER {
+                self.accept();
+                continue;
+            }
+            let id = LinkId::from_bits(ready.name);
+            if self.links.find(id).is_some_and(|link| link.state == State::Connecting) {
+                self.connected(id);
+                continue;
+            }
+            if ready.is_writable {
+                self.try_to_write(id);
+            }
+            if ready.is_readable {
+                self.read(id, teller);
+            }
+        }
+        if !self.lingering.is_empty() {
+            self.sweep();
+        }
+        Ok(())
+    }
+
+    fn try_to_write(&mut self, id: LinkId) {
+        if let Some(link) = self.links.find_mut(id) {
+            link.out.is_blocked = false;
+            self.write(id);
+        }
+    }
+
+    /// Read from a link, but not for ever.
+    fn read(&mut self, id: LinkId, teller: &mut Teller<'_>) {
+        for _ in 0..READS_A_TURN {
+            // What is told later must not pass what waits to be told.
+            teller.tell(&mut self.parts.inbox.pending);
+            if teller.is_full() {
+                return self.keep_back(id);
+            }
+            let Some(link) = self.links.find_mut(id) else { return };
+            if link.state == State::Connecting {
+                return;
+            }
+            match self.parts.read(link, &mut self.scratch, teller) {
+                Progress::Dry => return self.end_ending(),
+                Progress::More => {}
+                Progress::Ended(reason) => {
+                    self.end(id, reason);
+                    return self.end_ending();
+                }
+            }
+        }
+        self.end_ending();
+        self.keep_back(id);
+    }
+
+    /// A link that could not go on has its turn first next time, if it has bytes that no poll would show.
+    fn keep_back(&mut self, id: LinkId) {
+        let has_more = self.links.find(id).is_some_and(|link| link.input.has_more);
+        if has_more && !self.kept_back.contains(&id) {
+            self.kept_back.push_back(id);
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_A_TURN {
+            match self.listener.accept() {
+                Ok((stream, _)) => self.accepted(stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+                    if error.raw_os_error().is_some_and(|errno| exhausted.contains(&errno)) {
+                        return self.make_room();
+                    }
+                    // The one that was next has gone (accept(2)).
+                }
+            }
+        }
+    }
+
+    fn accepted(&mut self, stream: TcpStream) {
+        if stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
+            return;
+        }
+        let link = self.links.insert(stream, State::Open);
+        let id = link.id;
+        if self.epoll.add(&link.stream, id.to_bits(), false).is_err() {
+            self.links.remove(id);
+            return;
+        }
+        self.parts.inbox.pending.notice(Notice::Incoming { link: id });
+        self.unbound.push_back(id);
+        let links = &self.links;
+        if self.unbound.len() > self.config.unbound_max {
+            self.unbound.retain(|id| links.find(*id).is_some_and(is_unbound));
+        }
+        if self.unbound.len() > self.config.unbound_max {
+            self.end_oldest_unbound();
+        }
+    }
+
+    fn end_oldest_unbound(&mut self) -> bool {
+        while let Some(id) = self.unbound.pop_front() {
+            if self.links.find(id).is_some_and(is_unbound) {
+                self.end(id, CloseReason::Protocol("others connected, and it had not said who it is".into()));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// There are no more descriptors: the oldest that nobody knows goes, or none is accepted until a link ends.
+    fn make_room(&mut self) {
+        if !self.end_oldest_unbound() && self.epoll.remove(&self.listener).is_ok() {
+            self.is_listener_paused = true;
+        }
+    }
+
+    /// Connecting came to an end.
+    fn connected(&mut self, id: LinkId) {
+        let Some(link) = self.links.find_mut(id) else { return };
+        let failure = match link.stream.take_error() {
+            Ok(None) => link.stream.peer_addr().err(),
+            Ok(Some(error)) | Err(error) => Some(error),
+        };
+        match failure {
+            Some(error) if error.raw_os_error() == Some(libc::ENOTCONN) => {}
+            Some(error) => self.end(id, refusal(&error)),
+            None if is_to_itself(&link.stream) => self.end(id, CloseReason::Refused),
+            None => {
+                link.state = State::Open;
+                self.links.connecting -= 1;
+                self.parts.inbox.pending.notice(Notice::Open { link: id });
+                self.try_to_write(id);
+            }
+        }
+    }
+}
+
+fn is_unbound(link: &link::Link) -> bool {
+    link.peer.is_none() && link.state == State::Open
+}
+
+/// Two ends that draw the same port of the same host can be one (simultaneous open): nobody listens there.
+fn is_to_itself(stream: &TcpStream) -> bool {
+    match (stream.local_addr(), stream.peer_addr()) {
+        (Ok(local), Ok(peer)) => local == peer,
+        _ => false,
+    }
+}
+
+/// Why nothing came of connecting.
+pub(super) fn refusal(error: &io::Error) -> CloseReason {
+    if error.kind() == io::ErrorKind::ConnectionRefused { CloseReason::Refused } else { reason_of(error) }
+}
+
+/// Up to so many links are read from directly.
+const DIRECT_MAX: usize = 4;
+/// Then every so many turns the listener is looked at.
+const LOOK_EVERY: usize = 16;
+const READS_A_TURN: usize = 8;
+const ACCEPTS_A_TURN: usize = 64;

@@ -1,0 +1,175 @@
+//! Sending, and writing what waits.
+
+use super::TcpTransport;
+use super::frame::{Head, Kind};
+use super::input::reason_of;
+use super::link::State;
+use super::out::Of;
+use super::sys::{self, Part};
+use crate::device::transport::{Notice, Outgoing, Payload, SendError, Sending};
+use crate::ids::LinkId;
+use crate::wire::{self, Partial};
+
+impl TcpTransport {
+    pub(super) fn send_one(&mut self, id: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
+        let length = payload_length(message.payload);
+        let head = check(message, length)?;
+        let (queue_bytes, memory) = (self.config.queue_bytes, self.parts.memory);
+        let found = self.links.find_mut(id).filter(|link| link.state != State::Closing);
+        let link = found.filter(|link| link.write_failure.is_none()).ok_or(SendError::NoLink(id))?;
+        let total = head.bytes().len() as u64 + message.header.len() as u64 + length;
+
+        let mut sent = 0;
+        if link.out.is_empty() && !link.out.is_blocked && !message.more {
+            let own = [Part::Bytes(head.bytes()), Part::Bytes(message.header)].into_iter();
+            let sending = match message.payload {
+                Payload::Copied(bytes) => sys::send(&link.stream, own.chain([Part::Bytes(bytes)])),
+                Payload::Memory(buffer) => {
+                    let stretches = memory.stretches(&buffer, 0, length).map(Part::Memory);
+                    sys::send(&link.stream, own.chain(stretches).take(sys::PARTS_MAX))
+                }
+            };
+            sent = match sending {
+                Ok(sent) => sent as u64,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    link.out.is_blocked = true;
+                    0
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+                Err(error) => {
+                    link.write_failure = Some(reason_of(&error));
+                    return Err(SendError::NoLink(id));
+                }
+            };
+            if sent == total {
+                return Ok(Sending::Done);
+            }
+        } else if is_full(&link.out, queue_bytes, message.payload) {
+            return Ok(Sending::Full);
+        }
+
+        // The rest waits.
+        let mut skip = usize::try_from(sent).unwrap_or(usize::MAX);
+        for bytes in [head.bytes(), message.header] {
+            let taken = skip.min(bytes.len());
+            link.out.push_bytes(bytes.get(taken..).unwrap_or_default());
+            skip -= taken;
+        }
+        let mut sending = Sending::Done;
+        match message.payload {
+            Payload::Copied(bytes) => link.out.push_bytes(bytes.get(skip..).unwrap_or_default()),
+            Payload::Memory(buffer) => {
+                let (at, left) = (skip as u64, length - skip as u64);
+                if left <= COPIED_MAX {
+                    link.out.push_copy(memory, &buffer, at, left);
+                } else {
+                    link.out.push_memory(buffer, at, left, Of::Message(message.context));
+                    sending = Sending::Posted;
+                }
+            }
+        }
+        self.parts.unsent(link);
+        if !message.more {
+            self.write(id);
+        }
+        Ok(sending)
+    }
+
+    /// Write what waits on links that are not blocked.
+    pub(super) fn write_unsent(&mut self) {
+        let mut unsent = std::mem::take(&mut self.parts.unsent);
+        for id in unsent.drain(..) {
+            self.write(id);
+        }
+        // Those that have still more were entered anew.
+        if self.parts.unsent.is_empty() {
+            self.parts.unsent = unsent;
+        }
+        self.end_ending();
+    }
+
+    /// Write what the kernel takes, but not for ever. A link that closes ends when all is out.
+    pub(super) fn write(&mut self, id: LinkId) {
+        let Some(link) = self.links.find_mut(id) else { return };
+        link.is_unsent = false;
+        let (memory, pending) = (self.parts.memory, &mut self.parts.inbox.pending);
+        let mut calls = 0;
+        while !link.out.is_empty() && !link.out.is_blocked && link.write_failure.is_none() {
+            if calls == CALLS_MAX {
+                self.parts.unsent(link);
+                return;
+            }
+            calls += 1;
+            let done = |of| {
+                if let Of::Message(Some(context)) = of {
+                    pending.notice(Notice::Sent { context, result: Ok(()) });
+                }
+            };
+            if let Err(error) = link.out.write(&link.stream, memory, done) {
+                // What has come is read yet; reading ends the link.
+                link.write_failure = Some(reason_of(&error));
+            }
+        }
+        let waits = link.out.is_blocked && link.write_failure.is_none();
+        if waits != link.waits_to_write && self.epoll.change(&link.stream, id.to_bits(), waits).is_ok() {
+            link.waits_to_write = waits;
+        }
+        if link.state == State::Closing && (link.out.is_empty() || link.write_failure.is_some()) {
+            self.end_closing(id);
+        }
+    }
+}
+
+/// The head of a frame, and the immediate.
+struct Front {
+    bytes: [u8; 12],
+    length: usize,
+}
+
+impl Front {
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+/// The head of the frame for a message, if it is one.
+fn check(message: &Outgoing<'_>, payload: u64) -> Result<Front, SendError> {
+    let limit = u64::from(u32::MAX) - message.header.len() as u64;
+    let total = message.header.len() as u64 + payload;
+    let length = u32::try_from(total).map_err(|_| SendError::TooLong { length: payload, limit })?;
+    let Ok(Partial::Message(decoded)) = wire::decode_partial(message.header, total) else {
+        return Err(SendError::Malformed);
+    };
+    let header = decoded.payload_range().map_or(total, |range| range.start);
+    if header != message.header.len() as u64 {
+        return Err(SendError::Malformed);
+    }
+    let kind = if message.immediate.is_some() { Kind::MessageWithImmediate } else { Kind::Message };
+    let mut bytes = [0; 12];
+    bytes[..8].copy_from_slice(&Head { kind, length }.to_bytes());
+    bytes[8..].copy_from_slice(&message.immediate.unwrap_or(0).to_be_bytes());
+    Ok(Front { bytes, length: if message.immediate.is_some() { 12 } else { 8 } })
+}
+
+fn payload_length(payload: Payload<'_>) -> u64 {
+    match payload {
+        Payload::Copied(bytes) => bytes.len() as u64,
+        Payload::Memory(buffer) => buffer.length,
+    }
+}
+
+/// Whether a link has no room for a message: a message always fits where nothing waits.
+fn is_full(out: &super::out::Out, queue_bytes: usize, payload: Payload<'_>) -> bool {
+    let copied = match payload {
+        Payload::Copied(bytes) => bytes.len(),
+        Payload::Memory(_) => 0,
+    };
+    out.length() > 0 && out.length() + copied > queue_bytes || out.pieces() >= PIECES_MAX
+}
+
+/// Memory up to so many bytes is copied when it has to wait: that costs less than to tell when it is out.
+const COPIED_MAX: u64 = 2048;
+/// Pieces of memory and of our own that may wait on a link.
+const PIECES_MAX: usize = 2048;
+/// Calls to write for one link, before others have their turn.
+const CALLS_MAX: usize = 8;

@@ -1,0 +1,183 @@
+//! Calls of the operating system that the standard library does not make: connecting without waiting, gathered writes
+//! that raise no signal, scattered reads, epoll.
+//!
+//! Not here: anything that it does make.
+#![allow(unsafe_code, reason = "calls of C functions")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use super::address;
+use crate::device::host_memory::Stretch;
+
+/// A part of what is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part<'a> {
+    Bytes(&'a [u8]),
+    Memory(Stretch),
+}
+
+/// Begin to connect: the stream, and why it cannot be if that is known already.
+pub(super) fn connect(to: &SocketAddr) -> io::Result<(TcpStream, Option<io::Error>)> {
+    let family = if to.is_ipv4() { address::AF_INET } else { address::AF_INET6 };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no memory is passed.
+    let fd = result(unsafe { libc::socket(family.into(), kind, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    stream.set_nodelay(true)?;
+    let bytes = address::to_bytes(to);
+    let length = libc::socklen_t::try_from(bytes.len()).map_err(io::Error::other)?;
+    // SAFETY: the bytes are a sockaddr of this family, of so many bytes, and are copied.
+    let connected = result(unsafe { libc::connect(fd, bytes.as_ptr().cast(), length) });
+    let failure = connected.err().filter(|error| {
+        !matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR | libc::EAGAIN))
+    });
+    Ok((stream, failure))
+}
+
+/// So many connections may wait to be accepted, as far as the system allows (`net.core.somaxconn`).
+pub(super) fn set_backlog(listener: &TcpListener, backlog: i32) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    result(unsafe { libc::listen(listener.as_raw_fd(), backlog) }).map(drop)
+}
+
+/// Write parts, as many of the first as one call takes, and say how many bytes were taken.
+pub(super) fn send<'a>(stream: &TcpStream, parts: impl Iterator<Item = Part<'a>>) -> io::Result<usize> {
+    let mut vectors = [NO_VECTOR; PARTS_MAX];
+    let mut count = 0;
+    for (vector, part) in vectors.iter_mut().zip(parts) {
+        *vector = match part {
+            Part::Bytes(bytes) => {
+                libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+            }
+            Part::Memory(stretch) => vector_of(stretch),
+        };
+        count += 1;
+    }
+    // SAFETY: all zeros is a msghdr without anything.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = vectors.as_mut_ptr();
+    message.msg_iovlen = count as _;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the vectors are slices, or stretches that the host promised; they are only read.
+    count_of(unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, flags) })
+}
+
+/// Read into stretches of memory, and what is behind them into `rest`.
+pub(super) fn receive(
+    stream: &TcpStream,
+    stretches: impl Iterator<Item = Stretch>,
+    rest: &mut [u8],
+) -> io::Result<usize> {
+    let mut vectors = [NO_VECTOR; PARTS_MAX];
+    let mut count = 0;
+    for (vector, stretch) in vectors.iter_mut().zip(stretches) {
+        *vector = vector_of(stretch);
+        count += 1;
+    }
+    if let Some(vector) = vectors.get_mut(count) {
+        *vector = libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() };
+        count += 1;
+    }
+    let count = i32::try_from(count).unwrap_or(0);
+    // SAFETY: the vectors are stretches that the host promised, and a slice.
+    count_of(unsafe { libc::readv(stream.as_raw_fd(), vectors.as_ptr(), count) })
+}
+
+/// At most so many parts in one call.
+pub(super) const PARTS_MAX: usize = 32;
+
+const NO_VECTOR: libc::iovec = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+
+fn vector_of(stretch: Stretch) -> libc::iovec {
+    libc::iovec { iov_base: stretch.pointer().cast(), iov_len: stretch.length() }
+}
+
+fn result(returned: i32) -> io::Result<i32> {
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
+}
+
+fn count_of(returned: isize) -> io::Result<usize> {
+    usize::try_from(returned).map_err(|_| io::Error::last_os_error())
+}
+
+/// `epoll(7)`, level-triggered.
+#[derive(Debug)]
+pub(super) struct Epoll {
+    fd: OwnedFd,
+    events: [libc::epoll_event; EVENTS_MAX],
+    count: usize,
+}
+
+/// What is ready.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    pub(super) name: u64,
+    pub(super) is_readable: bool,
+    pub(super) is_writable: bool,
+}
+
+impl Epoll {
+    pub(super) fn new() -> io::Result<Self> {
+        // SAFETY: no memory is passed.
+        let fd = result(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor is new and nobody else's.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { fd, events: [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX], count: 0 })
+    }
+
+    pub(super) fn descriptor(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
+    pub(super) fn add(&self, of: &impl AsRawFd, name: u64, writable: bool) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, of.as_raw_fd(), name, writable)
+    }
+
+    pub(super) fn change(&self, of: &impl AsRawFd, name: u64, writable: bool) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, of.as_raw_fd(), name, writable)
+    }
+
+    pub(super) fn remove(&self, of: &impl AsRawFd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, of.as_raw_fd(), 0, false)
+    }
+
+    fn control(&self, operation: i32, fd: RawFd, name: u64, writable: bool) -> io::Result<()> {
+        let events = libc::EPOLLIN | if writable { libc::EPOLLOUT } else { 0 };
+        let mut event = libc::epoll_event { events: events.cast_unsigned(), u64: name };
+        // SAFETY: the event is copied.
+        result(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, fd, &raw mut event) }).map(drop)
+    }
+
+    /// Look, without waiting; [`Self::ready`] has what is found. Says how much that is.
+    pub(super) fn look(&mut self) -> io::Result<usize> {
+        let room = i32::try_from(EVENTS_MAX).unwrap_or(1);
+        // SAFETY: there is room for so many events.
+        let count =
+            result(unsafe { libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), room, 0) });
+        self.count = match count {
+            Ok(count) => usize::try_from(count).unwrap_or(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(self.count)
+    }
+
+    /// What the last look found.
+    pub(super) fn ready(&self, place: usize) -> Option<Ready> {
+        let event = self.events.get(..self.count)?.get(place)?;
+        let (events, name) = (event.events.cast_signed(), event.u64);
+        let ended = libc::EPOLLERR | libc::EPOLLHUP;
+        Some(Ready {
+            name,
+            is_readable: events & (libc::EPOLLIN | ended) != 0,
+            is_writable: events & (libc::EPOLLOUT | ended) != 0,
+        })
+    }
+}
+
+const EVENTS_MAX: usize = 64;

@@ -1,0 +1,6 @@
+//! What only a stream can do to a transport.
+
+mod frames;
+mod hostile;
+mod links;
+mod raw;
