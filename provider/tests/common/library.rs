@@ -83,6 +83,20 @@ impl Fabric {
     /// # Errors
     /// What `fi_getinfo` returns.
     pub(crate) fn info(&self, api: u32, change: impl FnOnce(&mut fi_info)) -> Result<*mut fi_info, c_int> {
+        self.info_at(0, api, change)
+    }
+
+    /// The same for an endpoint at this port of the loopback interface; 0: any.
+    ///
+    /// # Errors
+    /// As [`Self::info`].
+    pub(crate) fn info_at(
+        &self,
+        port: u16,
+        api: u32,
+        change: impl FnOnce(&mut fi_info),
+    ) -> Result<*mut fi_info, c_int> {
+        let service = CString::new(port.to_string()).unwrap();
         // SAFETY: null makes an empty info with all its parts.
         let hints = unsafe { (self.dupinfo)(ptr::null()) };
         // SAFETY: it is ours.
@@ -97,7 +111,7 @@ impl Fabric {
             (self.getinfo)(
                 api,
                 c"127.0.0.1".as_ptr(),
-                ptr::null(),
+                service.as_ptr(),
                 abi::FI_SOURCE,
                 hints,
                 &raw mut info,

@@ -21,6 +21,7 @@ pub(crate) struct Wanted {
     pub(crate) progress: u64,
     pub(crate) format: u64,
     pub(crate) counters: bool,
+    pub(crate) port: u16,
 }
 
 impl Default for Wanted {
@@ -33,6 +34,7 @@ impl Default for Wanted {
             progress: abi::FI_PROGRESS_MANUAL,
             format: abi::FI_CQ_FORMAT_TAGGED,
             counters: false,
+            port: 0,
         }
     }
 }
@@ -112,7 +114,7 @@ impl Side {
 
     pub(crate) fn with(wanted: Wanted) -> Self {
         let library = fabric();
-        let info = library.info(library.api(), |hints| ask(hints, &wanted)).unwrap();
+        let info = library.info_at(wanted.port, library.api(), |hints| ask(hints, &wanted)).unwrap();
         Self::open(library, info, &wanted)
     }
 

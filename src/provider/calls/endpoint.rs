@@ -300,21 +300,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
         // SAFETY: the application's: an open endpoint.
         let object = unsafe { of(fid.cast()) };
         object.finish()?;
-        object.domain.with(|state| {
-            let index = object.index;
-            let Some(gone) = state.endpoints.try_remove(index) else { return Ok(()) };
-            for queue in gone.queues() {
-                state.queue(queue)?.endpoints.retain(|other| *other != index);
-            }
-            let counters: Vec<_> = state.counters.iter().map(|(counter, _)| counter).collect();
-            for counter in counters {
-                state.counter(counter)?.endpoints.retain(|other| *other != index);
-            }
-            if let Some(vector) = gone.vector {
-                state.vector(vector)?.endpoints.retain(|other| *other != index);
-            }
-            Ok(())
-        })?;
+        object.domain.with(|state| state.remove_endpoint(object.index))?;
         // SAFETY: it is closed once.
         unsafe { object::close::<fid_ep, Injecting>(fid.cast()) };
         Ok(0)
