@@ -197,6 +197,8 @@ impl Inbox {
             | Control::RendezvousRefused { .. }
             | Control::Discarded(_)
             | Control::Hello(_)
+            | Control::Challenge(_)
+            | Control::Proof(_)
             | Control::HelloRefused(_)
             | Control::Goodbye(_)
             | Control::Keepalive(_) => incoming.control(teller),
