@@ -392,7 +392,7 @@ fn what_was_injected_arrives_though_its_sender_is_closed() {
 fn once_warm_nothing_is_allocated_between_send_and_completion() {
     let mut net = Net::new(2, Config::default());
     let (here, there) = (memory(&bytes(1, 4000)), memory(&[0; 4000]));
-    let mut round = |net: &mut Net, number: u64| {
+    let round = |net: &mut Net, number: u64| {
         for from in 0..2 {
             let post = Post {
                 space: Space::Tagged,

@@ -207,7 +207,7 @@ impl Core {
                 let failure = match error {
                     DataError::PathLost => Failure::Lost,
                     DataError::DeviceFailed => Failure::Device,
-                    _ => Failure::ReadFailed,
+                    DataError::Completion { .. } => Failure::ReadFailed,
                 };
                 self.touch(*source);
                 self.complete(context, flags, space, Completed::Failed(failure));
