@@ -34,6 +34,7 @@ packages() {
     present 'compgen -G "/usr/lib*/libibverbs/libmlx5-rdmav*.so" || compgen -G "/usr/lib/*/libibverbs/libmlx5-rdmav*.so"' \
         ibverbs-providers
     present 'test -e /usr/include/infiniband/verbs.h' libibverbs-dev
+    present 'test -e /usr/include/rdma/fabric.h' libfabric-dev
     present 'command -v ib_send_lat' perftest
     present 'command -v ucx_perftest' ucx-utils
     present 'command -v mpirun' openmpi-bin

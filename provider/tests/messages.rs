@@ -384,7 +384,7 @@ fn b13_what_is_claimed_or_discarded_matches_nothing_else() {
 #[test]
 fn b15_messages_of_no_bytes_are_peeked_claimed_discarded_and_received() {
     let pair = Pair::new();
-    pair.unexpected(&[(2, b""); 4]);
+    pair.unexpected(&[(2, b"".as_slice()); 4]);
     pair.peek(2, 1, 0);
     assert_eq!(pair.received(), (1, 2, 0));
     pair.peek(2, 2, abi::FI_CLAIM);
@@ -642,4 +642,127 @@ fn a_removed_address_can_be_inserted_again() {
     let mut buffer = [0; 8];
     assert_eq!(pair.b.receive(ANY, 2, 0, &mut buffer, 4), 0);
     assert_eq!(pair.received(), (4, 2, 5));
+}
+
+#[test]
+fn b28_two_sides_that_send_first_at_once_need_one_connection_and_see_no_error() {
+    for _ in 0..50 {
+        let pair = Pair::new();
+        let mut buffers = [[0u8; 2]; 2];
+        let [for_a, for_b] = &mut buffers;
+        assert_eq!(pair.a.receive(ANY, 1, 0, for_a, 1), 0);
+        assert_eq!(pair.b.receive(ANY, 1, 0, for_b, 1), 0);
+        let (mut a_sent, mut b_sent) = (false, false);
+        for _ in 0..common::ROUNDS {
+            for (side, to, sent) in [(&pair.a, pair.to_b, &mut a_sent), (&pair.b, pair.to_a, &mut b_sent)] {
+                if !*sent {
+                    let result = side.send(to, 1, b"hi", 2);
+                    assert!(result == 0 || result == minus(abi::FI_EAGAIN), "{result}");
+                    *sent = result == 0;
+                }
+            }
+            if a_sent && b_sent {
+                break;
+            }
+        }
+        for (side, other) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
+            let mut contexts = [0, 0].map(|_| match side.next(&[other]) {
+                Received::Ok { context, .. } => context,
+                other @ Received::Error { .. } => panic!("{other:?}"),
+            });
+            contexts.sort_unstable();
+            assert_eq!(contexts, [1, 2]);
+        }
+        assert_eq!(buffers, [*b"hi"; 2]);
+    }
+}
+
+#[test]
+fn an_endpoint_whose_flags_inject_copies_what_it_sends() {
+    let pair = Pair::new();
+    let mut flags = abi::FI_SEND | abi::FI_INJECT;
+    // SAFETY: an open endpoint, and flags.
+    let set = unsafe { common::side::control(pair.a.ep, abi::FI_SETOPSFLAG, (&raw mut flags).cast()) };
+    assert_eq!(set, 0);
+    let mut payload = *b"first";
+    let mut buffer = [0u8; 5];
+    assert_eq!(pair.b.receive(ANY, 1, 0, &mut buffer, 1), 0);
+    pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 1, &payload, 2));
+    payload.fill(0);
+    assert_eq!(pair.received(), (1, 1, 5));
+    assert_eq!(&buffer, b"first");
+    pair.sent(2);
+    assert_eq!(pair.a.send(pair.to_b, 1, &[0; 20_000], 3), minus(abi::FI_EMSGSIZE));
+}
+
+#[test]
+fn b29_a_peer_that_is_not_there_is_told_and_is_reached_when_it_is() {
+    let (a, b) = (Side::new(), Side::new());
+    let gone = Side::new();
+    let name = gone.name();
+    let port = u16::from_be_bytes([name[2], name[3]]);
+    let (to_b, to_gone) = (a.insert(&b.name()), a.insert(&name));
+    drop(gone);
+    let mut codes = Vec::new();
+    for _ in 0..common::ROUNDS {
+        let result = a.send(to_gone, 1, b"lost", 1);
+        if result != minus(abi::FI_EAGAIN) {
+            codes.push(result);
+            break;
+        }
+        a.progress();
+    }
+    assert_eq!(codes, [minus(abi::FI_ECONNREFUSED)]);
+    // Others are unharmed, and it can come back under its name.
+    let mut buffer = [0; 8];
+    assert_eq!(b.receive(ANY, 2, 0, &mut buffer, 2), 0);
+    a.send_surely(&[&b], |a| a.inject(to_b, 2, b"there", None));
+    assert!(matches!(b.next(&[&a]), Received::Ok { context: 2, length: 5, .. }));
+    let back = Side::with(Wanted { port, ..Wanted::default() });
+    assert_eq!(back.name(), name);
+    assert_eq!(back.receive(ANY, 3, 0, &mut buffer, 3), 0);
+    let mut is_sent = false;
+    for _ in 0..common::ROUNDS {
+        let result = a.inject(to_gone, 3, b"back", None);
+        is_sent = result == 0;
+        if is_sent {
+            break;
+        }
+        assert!([abi::FI_EAGAIN, abi::FI_ECONNREFUSED].map(minus).contains(&result), "{result}");
+        a.progress();
+        back.progress();
+    }
+    assert!(is_sent);
+    assert!(matches!(back.next(&[&a]), Received::Ok { context: 3, length: 4, .. }));
+}
+
+#[test]
+fn b32_a_peer_that_closes_ends_what_it_had_begun_once_and_harms_nobody() {
+    let pair = Pair::new();
+    let other = Side::new();
+    let from_a = pattern(1 << 20, 1);
+    let to_b = other.insert(&pair.b.name());
+    // A's request waits, unexpected; then A closes, and the message is nobody's any more.
+    pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 5, &from_a, 1));
+    pair.unexpected(&[]);
+    let Pair { a, b, to_b: _, to_a: _ } = pair;
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| drop(a));
+        while !closing.is_finished() {
+            b.progress();
+        }
+    });
+    let mut buffer = vec![0; 1 << 20];
+    assert_eq!(b.receive(ANY, 5, 0, &mut buffer, 2), 0);
+    other.send_surely(&[&b], |o| o.inject(to_b, 5, b"ok", None));
+    // Either the dead message was dropped, or its receive tells of the loss; the next message is whole.
+    match b.next(&[&other]) {
+        Received::Ok { context, length, .. } => assert_eq!((context, length), (2, 2)),
+        Received::Error { context, .. } => {
+            assert_eq!(context, 2);
+            assert_eq!(b.receive(ANY, 5, 0, &mut buffer, 3), 0);
+            assert!(matches!(b.next(&[&other]), Received::Ok { context: 3, length: 2, .. }));
+        }
+    }
+    assert_eq!(&buffer[..2], b"ok");
 }

@@ -187,7 +187,10 @@ fn a_vector_deals_numbers_in_order_and_gives_names_back() {
 #[test]
 fn a_wait_without_a_message_ends_in_time_and_with_a_signal() {
     let side = Side::with(Wanted { wait_object: abi::FI_WAIT_FD, ..Wanted::default() });
-    let wait = |timeout: i32| {
+    let side = &side;
+    let wait = move |timeout: i32| {
+        // The side may be used from any thread; a pointer in it may not.
+        let side: &Side = side;
         let mut entry = [0u64; 6];
         // SAFETY: an open queue, and room for one entry.
         unsafe {

@@ -134,6 +134,7 @@ impl Endpoint {
         let (device, link_id) = path;
         let Some(transport) = self.transports.get_mut(usize::from(device.0)) else { return true };
         let core = &mut self.core;
+        let eager_limit = core.eager_limit(device);
         let Some(link) = core.links.find_mut(path) else { return true };
         let Some(peer) = link.peer else { return true };
         let mut credits = free(&core.config.credits, &transport.kept(peer));
@@ -144,7 +145,7 @@ impl Endpoint {
             version_max: VERSION,
             capabilities: core.capabilities.get(usize::from(device.0)).copied().unwrap_or_default(),
             instance: core.instance,
-            eager_limit: core.config.eager_limit,
+            eager_limit,
             credits,
             name: EndpointName::new(&core.name).unwrap_or_default(),
         };

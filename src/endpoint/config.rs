@@ -8,7 +8,7 @@ use crate::wire::Credits;
 /// How to set up an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The longest payload, in bytes, that is sent eagerly and taken so. A peer may take less.
+    /// The longest payload, in bytes, that is sent eagerly and taken so. Peers and transports may take less.
     pub eager_limit: u64,
     /// The longest payload, in bytes, that [`super::Endpoint::send`] copies ([`crate::device::transport::Payload::Copied`]).
     pub inject_size: u64,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use slab::Slab;
 
 use crate::engine::{ClaimId, Config as EngineConfig, Engine, Peeked, Posting};
-use crate::ids::{PeerId, ReceiveId, TagHandle};
+use crate::ids::{DeviceId, PeerId, ReceiveId, TagHandle};
 use crate::seam::Capabilities;
 use crate::wire::{Control, HelloRole, InstanceId, OperationId, PeerCapabilities};
 
@@ -31,6 +31,8 @@ pub(super) struct Core {
     pub(super) engines: [Engine; 2],
     /// What this side says of itself, by transport.
     pub(super) capabilities: Vec<PeerCapabilities>,
+    /// The longest payload in one message, by transport.
+    pub(super) eager_limits: Vec<u64>,
     pub(super) peers: Peers,
     pub(super) links: Links,
     pub(super) operations: Operations,
@@ -103,9 +105,10 @@ impl Core {
     ) -> Result<Self, EndpointError> {
         let tagged = EngineConfig { layout: config.layout, ..EngineConfig::default() };
         let mut engines = [Engine::new(tagged), Engine::new(EngineConfig::default())];
-        let mut capabilities = Vec::new();
+        let (mut capabilities, mut eager_limits) = (Vec::new(), Vec::new());
         for device in devices {
             engines[Space::Tagged as usize].add_device(device)?;
+            eager_limits.push(config.eager_limit.min(device.eager_limit));
             // Nobody matches messages without a tag but the engine.
             engines[Space::Untagged as usize].add_device(Capabilities { tags: 0, ..device })?;
             let all =
@@ -120,6 +123,7 @@ impl Core {
             now: Duration::ZERO,
             engines,
             capabilities,
+            eager_limits,
             peers: Peers::default(),
             links: Links::default(),
             operations: Operations::default(),
@@ -161,6 +165,11 @@ impl Core {
         self.completions.push_back(Completion { context, flags, space, what });
     }
 
+    /// The longest payload in one message over this transport.
+    pub(super) fn eager_limit(&self, device: DeviceId) -> u64 {
+        self.eager_limits.get(usize::from(device.0)).copied().unwrap_or(0)
+    }
+
     /// Something is to be done at this time.
     pub(super) fn set_deadline(&mut self, at: Duration) {
         self.next_deadline = self.next_deadline.min(at);
@@ -193,6 +202,7 @@ impl Core {
     /// The post of a receive: what is to be remembered of it, and its end if it has ended.
     #[inline]
     pub(super) fn handle_posting(&mut self, key: usize, posting: Posting) {
+        self.statistics.matched_unexpected += u64::from(!matches!(posting, Posting::Queued(_)));
         match posting {
             Posting::Queued(id) => {
                 if let Some(receive) = self.receives.get_mut(key) {

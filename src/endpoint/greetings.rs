@@ -205,10 +205,11 @@ impl Core {
         if let Some(link) = self.links.find_mut(path) {
             (link.phase, link.peer, link.deadline) = (Phase::Up, Some(peer), std::time::Duration::MAX);
         }
+        let eager_limit = self.eager_limit(path.0);
         let row = &mut self.peers[peer];
         row.instance = Some(hello.instance);
         row.capabilities = hello.capabilities;
-        row.eager_limit = hello.eager_limit.min(self.config.eager_limit);
+        row.eager_limit = hello.eager_limit.min(eager_limit);
         row.balance = Balance::new(hello.credits);
         (row.heard, row.is_asked) = (self.now, false);
         for engine in &mut self.engines {

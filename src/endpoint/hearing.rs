@@ -207,7 +207,8 @@ impl Core {
             },
             Message::Eager(_) | Message::Rendezvous(_) => false,
         };
-        if is_good { Reaction::Continue } else { self.protocol_error(path) }
+        // While the endpoint is being closed answers come to requests that were withdrawn.
+        if is_good || self.closing.is_some() { Reaction::Continue } else { self.protocol_error(path) }
     }
 
     /// The payload of a request with a tag has been read. Every field must be the request's.

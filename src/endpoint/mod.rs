@@ -98,6 +98,13 @@ impl Endpoint {
         }
     }
 
+    /// Say what time it is, for those who send without having made progress for a while: a connection that begins has its
+    /// time from now on.
+    #[inline]
+    pub fn tell_time(&mut self, now: Duration) {
+        self.core.now = self.core.now.max(now);
+    }
+
     /// Move on, and say how many things happened. `now` is the time since any fixed moment, and never runs backwards.
     ///
     /// # Errors

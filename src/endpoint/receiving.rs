@@ -51,6 +51,7 @@ impl Endpoint {
         let core = &mut self.core;
         let claim = core.take_claim(context)?;
         let key = core.remember(context, flags, claim.space, false);
+        core.statistics.matched_unexpected += 1;
         if !core.engines[claim.space as usize].receive_claimed(claim.claim, buffer, key as u64) {
             // Its sender died, and the message with it.
             core.receives.remove(key);
@@ -206,7 +207,7 @@ impl Core {
                 let failure = match error {
                     DataError::PathLost => Failure::Lost,
                     DataError::DeviceFailed => Failure::Device,
-                    _ => Failure::ReadFailed,
+                    DataError::Completion { .. } => Failure::ReadFailed,
                 };
                 self.touch(*source);
                 self.complete(context, flags, space, Completed::Failed(failure));

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 
 use super::abi;
 use super::error::{Code, Outcome, code};
-use super::parameters::Parameters;
+use super::parameters::{Parameters, TagMatching};
 use crate::device::host_memory::HostMemory;
 use crate::device::loopback::LoopbackTransport;
+use crate::device::soft::SoftConfig;
+use crate::device::soft::over::OverTransport;
 use crate::device::tcp::{OpenError, TcpConfig, TcpTransport};
 use crate::device::transport::Transport;
 use crate::endpoint::{Config, Endpoint};
@@ -25,8 +27,22 @@ pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpo
     let config = TcpConfig { id: DeviceId(1), eager_limit, ..TcpConfig::new(source) };
     let tcp = TcpTransport::open(config, memory)?;
     let own = LoopbackTransport::new(DeviceId(0), tcp.name(), eager_limit, memory).ok_or(code(abi::FI_EIO))?;
-    Ok(Endpoint::new(self::config(parameters), vec![Box::new(own), Box::new(tcp)])?)
+    let others: Box<dyn Transport + Send> = match parameters.tag_matching {
+        TagMatching::Soft => Box::new(soft(tcp)?),
+        // There is no card to be found yet.
+        TagMatching::Off | TagMatching::Auto | TagMatching::Require => Box::new(tcp),
+    };
+    Ok(Endpoint::new(self::config(parameters), vec![Box::new(own), others])?)
 }
+
+/// The model of a device that matches, over a transport.
+fn soft<T: Transport>(transport: T) -> Outcome<OverTransport<T>> {
+    let config = SoftConfig { id: DeviceId(1), ..SoftConfig::matching(TAGS) };
+    OverTransport::new(transport, config).map_err(|_| code(abi::FI_EIO))
+}
+
+/// Entries of the model's list.
+const TAGS: u32 = 1024;
 
 impl From<OpenError> for Code {
     fn from(error: OpenError) -> Self {

@@ -124,6 +124,9 @@ const UNSAFE: [&str; 14] = [
     "src/capi/",
     "src/capi.rs",
     "src/provider/",
+    // The entry of the library that libfabric loads, and applications that call it.
+    "provider/src/",
+    "provider/tests/",
     // What stands between a program and the simulated card, and calls of it as a program makes them.
     "sim/src/hca_abi/",
     "sim/preload/src/",

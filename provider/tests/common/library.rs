@@ -14,17 +14,17 @@ type DupInfo = unsafe extern "C" fn(*const fi_info) -> *mut fi_info;
 type OpenFabric = unsafe extern "C" fn(*mut fi_fabric_attr, *mut *mut fid_fabric, *mut c_void) -> c_int;
 
 /// The functions of libfabric that are no tables.
-pub struct Fabric {
-    pub getinfo: GetInfo,
-    pub freeinfo: FreeInfo,
-    pub dupinfo: DupInfo,
-    pub fabric: OpenFabric,
+pub(crate) struct Fabric {
+    pub(crate) getinfo: GetInfo,
+    pub(crate) freeinfo: FreeInfo,
+    pub(crate) dupinfo: DupInfo,
+    pub(crate) fabric: OpenFabric,
     /// Its own version.
-    pub version: u32,
+    pub(crate) version: u32,
 }
 
 /// libfabric with the provider in its path. Every test comes here before it does anything else.
-pub fn fabric() -> &'static Fabric {
+pub(crate) fn fabric() -> &'static Fabric {
     static FABRIC: OnceLock<Fabric> = OnceLock::new();
     FABRIC.get_or_init(load)
 }
@@ -82,7 +82,21 @@ impl Fabric {
     ///
     /// # Errors
     /// What `fi_getinfo` returns.
-    pub fn info(&self, api: u32, change: impl FnOnce(&mut fi_info)) -> Result<*mut fi_info, c_int> {
+    pub(crate) fn info(&self, api: u32, change: impl FnOnce(&mut fi_info)) -> Result<*mut fi_info, c_int> {
+        self.info_at(0, api, change)
+    }
+
+    /// The same for an endpoint at this port of the loopback interface; 0: any.
+    ///
+    /// # Errors
+    /// As [`Self::info`].
+    pub(crate) fn info_at(
+        &self,
+        port: u16,
+        api: u32,
+        change: impl FnOnce(&mut fi_info),
+    ) -> Result<*mut fi_info, c_int> {
+        let service = CString::new(port.to_string()).unwrap();
         // SAFETY: null makes an empty info with all its parts.
         let hints = unsafe { (self.dupinfo)(ptr::null()) };
         // SAFETY: it is ours.
@@ -97,7 +111,7 @@ impl Fabric {
             (self.getinfo)(
                 api,
                 c"127.0.0.1".as_ptr(),
-                ptr::null(),
+                service.as_ptr(),
                 abi::FI_SOURCE,
                 hints,
                 &raw mut info,
@@ -109,7 +123,7 @@ impl Fabric {
     }
 
     /// The interface that applications ask this library for.
-    pub fn api(&self) -> u32 {
+    pub(crate) fn api(&self) -> u32 {
         self.version.min(version(2, 6))
     }
 }

@@ -13,14 +13,15 @@ use super::{ROUNDS, minus};
 
 /// How a side is set up.
 #[derive(Clone, Copy)]
-pub struct Wanted {
-    pub caps: u64,
-    pub selective: bool,
-    pub wait_object: u64,
-    pub threading: u64,
-    pub progress: u64,
-    pub format: u64,
-    pub counters: bool,
+pub(crate) struct Wanted {
+    pub(crate) caps: u64,
+    pub(crate) selective: bool,
+    pub(crate) wait_object: u64,
+    pub(crate) threading: u64,
+    pub(crate) progress: u64,
+    pub(crate) format: u64,
+    pub(crate) counters: bool,
+    pub(crate) port: u16,
 }
 
 impl Default for Wanted {
@@ -33,19 +34,20 @@ impl Default for Wanted {
             progress: abi::FI_PROGRESS_MANUAL,
             format: abi::FI_CQ_FORMAT_TAGGED,
             counters: false,
+            port: 0,
         }
     }
 }
 
 /// See the file.
-pub struct Side {
-    pub fabric: *mut fid_fabric,
-    pub domain: *mut fid_domain,
-    pub av: *mut fid_av,
-    pub cq: *mut fid_cq,
-    pub sent: *mut fid_cntr,
-    pub received: *mut fid_cntr,
-    pub ep: *mut fid_ep,
+pub(crate) struct Side {
+    pub(crate) fabric: *mut fid_fabric,
+    pub(crate) domain: *mut fid_domain,
+    pub(crate) av: *mut fid_av,
+    pub(crate) cq: *mut fid_cq,
+    pub(crate) sent: *mut fid_cntr,
+    pub(crate) received: *mut fid_cntr,
+    pub(crate) ep: *mut fid_ep,
 }
 
 // SAFETY: objects of `FI_THREAD_SAFE` domains may be used from any thread; tests use no others from several.
@@ -55,7 +57,7 @@ unsafe impl Sync for Side {}
 
 /// A completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Received {
+pub(crate) enum Received {
     Ok { context: u64, flags: u64, length: usize, data: u64, tag: u64, source: u64 },
     Error { context: u64, error: u64, length: usize, overflow: usize },
 }
@@ -64,7 +66,7 @@ pub enum Received {
 ///
 /// # Safety
 /// An open object.
-pub unsafe fn close<T>(object: *mut T) -> c_int {
+pub(crate) unsafe fn close<T>(object: *mut T) -> c_int {
     let fid = object.cast::<abi::fid>();
     // SAFETY: the caller's: it begins with a fid, whose table is filled.
     let close = unsafe { (*(*fid).ops).close };
@@ -76,7 +78,7 @@ pub unsafe fn close<T>(object: *mut T) -> c_int {
 ///
 /// # Safety
 /// Open objects.
-pub unsafe fn bind<T, U>(object: *mut T, other: *mut U, flags: u64) -> c_int {
+pub(crate) unsafe fn bind<T, U>(object: *mut T, other: *mut U, flags: u64) -> c_int {
     let fid = object.cast::<abi::fid>();
     // SAFETY: the caller's.
     let bind = unsafe { (*(*fid).ops).bind };
@@ -88,7 +90,7 @@ pub unsafe fn bind<T, U>(object: *mut T, other: *mut U, flags: u64) -> c_int {
 ///
 /// # Safety
 /// An open object and the command's argument.
-pub unsafe fn control<T>(object: *mut T, command: u64, argument: *mut c_void) -> c_int {
+pub(crate) unsafe fn control<T>(object: *mut T, command: u64, argument: *mut c_void) -> c_int {
     let fid = object.cast::<abi::fid>();
     // SAFETY: the caller's.
     let control = unsafe { (*(*fid).ops).control };
@@ -101,23 +103,23 @@ fn small(value: u64) -> u32 {
 }
 
 /// The address of a context, or of nothing.
-pub fn at(context: u64) -> *mut c_void {
+pub(crate) fn at(context: u64) -> *mut c_void {
     ptr::without_provenance_mut(usize::try_from(context).unwrap())
 }
 
 impl Side {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Wanted::default())
     }
 
-    pub fn with(wanted: Wanted) -> Self {
+    pub(crate) fn with(wanted: Wanted) -> Self {
         let library = fabric();
-        let info = library.info(library.api(), |hints| ask(hints, &wanted)).unwrap();
+        let info = library.info_at(wanted.port, library.api(), |hints| ask(hints, &wanted)).unwrap();
         Self::open(library, info, &wanted)
     }
 
     /// Everything from an info on.
-    pub fn open(library: &Fabric, info: *mut fi_info, wanted: &Wanted) -> Self {
+    pub(crate) fn open(library: &Fabric, info: *mut fi_info, wanted: &Wanted) -> Self {
         let mut side = Self::bare(library, info);
         // SAFETY: open objects, and attributes of ours.
         unsafe {
@@ -178,7 +180,7 @@ impl Side {
     }
 
     /// `fi_getname`.
-    pub fn name(&self) -> Vec<u8> {
+    pub(crate) fn name(&self) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         let mut length = bytes.len();
         // SAFETY: an open endpoint, and so much room.
@@ -191,7 +193,7 @@ impl Side {
     }
 
     /// `fi_av_insert` of one name.
-    pub fn insert(&self, name: &[u8]) -> u64 {
+    pub(crate) fn insert(&self, name: &[u8]) -> u64 {
         let mut number = 0;
         // SAFETY: an open vector and one name.
         let inserted = unsafe {
@@ -209,13 +211,13 @@ impl Side {
     }
 
     /// `fi_av_remove` of one number.
-    pub fn remove(&self, mut number: u64) -> c_int {
+    pub(crate) fn remove(&self, mut number: u64) -> c_int {
         // SAFETY: an open vector and one number.
         unsafe { ((*(*self.av).ops).remove)(self.av, &raw mut number, 1, 0) }
     }
 
     /// `fi_tsend`. The payload stays until its completion: the caller's.
-    pub fn send(&self, to: u64, tag: u64, payload: &[u8], context: u64) -> isize {
+    pub(crate) fn send(&self, to: u64, tag: u64, payload: &[u8], context: u64) -> isize {
         // SAFETY: an open endpoint; the payload is the caller's to keep.
         unsafe {
             ((*(*self.ep).tagged).send)(
@@ -231,7 +233,7 @@ impl Side {
     }
 
     /// `fi_tsendmsg`.
-    pub fn send_message(
+    pub(crate) fn send_message(
         &self,
         to: u64,
         tag: u64,
@@ -259,7 +261,7 @@ impl Side {
     }
 
     /// `fi_tinject`, or with data `fi_tinjectdata`.
-    pub fn inject(&self, to: u64, tag: u64, payload: &[u8], data: Option<u64>) -> isize {
+    pub(crate) fn inject(&self, to: u64, tag: u64, payload: &[u8], data: Option<u64>) -> isize {
         let (pointer, length) = (payload.as_ptr().cast(), payload.len());
         // SAFETY: an open endpoint, and bytes that are copied.
         unsafe {
@@ -272,7 +274,7 @@ impl Side {
     }
 
     /// `fi_tsenddata`.
-    pub fn send_data(&self, to: u64, tag: u64, payload: &[u8], data: u64, context: u64) -> isize {
+    pub(crate) fn send_data(&self, to: u64, tag: u64, payload: &[u8], data: u64, context: u64) -> isize {
         // SAFETY: an open endpoint; the payload is the caller's to keep.
         unsafe {
             ((*(*self.ep).tagged).senddata)(
@@ -289,7 +291,7 @@ impl Side {
     }
 
     /// `fi_trecv`. The buffer stays until its completion: the caller's.
-    pub fn receive(&self, source: u64, tag: u64, ignore: u64, buffer: &mut [u8], context: u64) -> isize {
+    pub(crate) fn receive(&self, source: u64, tag: u64, ignore: u64, buffer: &mut [u8], context: u64) -> isize {
         // SAFETY: an open endpoint; the buffer is the caller's to keep.
         unsafe {
             ((*(*self.ep).tagged).recv)(
@@ -306,7 +308,7 @@ impl Side {
     }
 
     /// `fi_trecvmsg` from anybody, with one stretch at most.
-    pub fn receive_message(
+    pub(crate) fn receive_message(
         &self,
         tag: u64,
         ignore: u64,
@@ -331,7 +333,7 @@ impl Side {
     }
 
     /// `fi_send` and `fi_recv`.
-    pub fn send_untagged(&self, to: u64, payload: &[u8], context: u64) -> isize {
+    pub(crate) fn send_untagged(&self, to: u64, payload: &[u8], context: u64) -> isize {
         // SAFETY: an open endpoint; the payload is the caller's to keep.
         unsafe {
             ((*(*self.ep).msg).send)(
@@ -346,7 +348,7 @@ impl Side {
     }
 
     /// `fi_recvmsg` from anybody.
-    pub fn receive_untagged(&self, buffer: &mut [u8], context: u64, flags: u64) -> isize {
+    pub(crate) fn receive_untagged(&self, buffer: &mut [u8], context: u64, flags: u64) -> isize {
         let stretch = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let message = fi_msg {
             msg_iov: &raw const stretch,
@@ -361,13 +363,13 @@ impl Side {
     }
 
     /// `fi_cancel`.
-    pub fn cancel(&self, context: u64) -> isize {
+    pub(crate) fn cancel(&self, context: u64) -> isize {
         // SAFETY: an open endpoint.
         unsafe { ((*(*self.ep).ops).cancel)(self.ep.cast(), at(context)) }
     }
 
     /// One `fi_cq_readfrom`, and `fi_cq_readerr` if that says so.
-    pub fn poll(&self) -> Option<Received> {
+    pub(crate) fn poll(&self) -> Option<Received> {
         // SAFETY: zeros are a valid entry.
         let mut entry: fi_cq_tagged_entry = unsafe { std::mem::zeroed() };
         let mut source = 0;
@@ -391,7 +393,7 @@ impl Side {
     }
 
     /// `fi_cq_readerr`.
-    pub fn poll_error(&self) -> Option<Received> {
+    pub(crate) fn poll_error(&self) -> Option<Received> {
         // SAFETY: zeros are a valid entry.
         let mut entry: fi_cq_err_entry = unsafe { std::mem::zeroed() };
         // SAFETY: an open queue, and an entry.
@@ -409,7 +411,7 @@ impl Side {
     }
 
     /// The next completion of this side, while the others are moved on.
-    pub fn next(&self, others: &[&Self]) -> Received {
+    pub(crate) fn next(&self, others: &[&Self]) -> Received {
         for _ in 0..ROUNDS {
             if let Some(received) = self.poll() {
                 return received;
@@ -422,13 +424,13 @@ impl Side {
     }
 
     /// Move on without taking anything: what comes stays in the queue.
-    pub fn progress(&self) {
+    pub(crate) fn progress(&self) {
         // SAFETY: an open queue; no entry is asked for.
         unsafe { ((*(*self.cq).ops).read)(self.cq, ptr::null_mut(), 0) };
     }
 
     /// Send until it is taken, while both sides are moved on.
-    pub fn send_surely(&self, others: &[&Self], call: impl Fn(&Self) -> isize) {
+    pub(crate) fn send_surely(&self, others: &[&Self], call: impl Fn(&Self) -> isize) {
         for _ in 0..ROUNDS {
             match call(self) {
                 0 => return,
@@ -444,7 +446,7 @@ impl Side {
 }
 
 /// Write into hints what is wanted.
-pub fn ask(hints: &mut fi_info, wanted: &Wanted) {
+pub(crate) fn ask(hints: &mut fi_info, wanted: &Wanted) {
     hints.caps = wanted.caps;
     hints.mode = abi::FI_CONTEXT;
     // SAFETY: hints of `fi_dupinfo` have all parts.

@@ -12,8 +12,20 @@ struct Info {
     features: Vec<&'static str>,
     system: String,
     verbs_layouts: &'static str,
+    fabric_layouts: &'static str,
     devices: Vec<Device>,
     absent: Vec<String>,
+    parameters: Vec<Parameter>,
+}
+
+/// A run-time parameter of the libfabric provider.
+#[derive(Debug, Serialize)]
+struct Parameter {
+    variable: String,
+    value: String,
+    origin: &'static str,
+    range: String,
+    meaning: &'static str,
 }
 
 /// A device with its limits.
@@ -44,8 +56,10 @@ fn info() -> Info {
             .collect(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         verbs_layouts: verbs::LAYOUTS,
+        fabric_layouts: provider::LAYOUTS,
         devices: std::iter::once(soft()).chain(verbs).collect(),
         absent,
+        parameters: provider::parameters(),
     }
 }
 
@@ -71,9 +85,9 @@ fn named(limits: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 fn text(info: &Info) -> String {
-    let Info { build, features, system, verbs_layouts, devices, absent } = info;
+    let Info { build, features, system, verbs_layouts, fabric_layouts, devices, absent, parameters } = info;
     let mut text = format!(
-        "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\nverbs     layouts {verbs_layouts}\n\ndevices:\n",
+        "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\nverbs     layouts {verbs_layouts}\nlibfabric layouts {fabric_layouts}\n\ndevices:\n",
         build.version,
         build.commit,
         build.compiler,
@@ -90,7 +104,46 @@ fn text(info: &Info) -> String {
     for what in absent {
         text += &format!("  {what}\n");
     }
+    text += "\nparameters of the libfabric provider:\n";
+    for Parameter { variable, value, origin, range, .. } in parameters {
+        text += &format!("  {variable} = {value:?} ({origin}; {range})\n");
+    }
     text
+}
+
+/// What the libfabric provider says of itself.
+#[cfg(target_os = "linux")]
+mod provider {
+    use super::Parameter;
+    use tagmatch::provider::parameters::Parameters;
+
+    pub(super) use tagmatch::provider::abi::LAYOUTS;
+
+    pub(super) fn parameters() -> Vec<Parameter> {
+        let rows = Parameters::rows(|name| {
+            std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+        });
+        let show = |row: tagmatch::provider::parameters::Row| Parameter {
+            variable: row.variable,
+            value: row.value,
+            origin: if row.from_environment { "set" } else { "default" },
+            range: row.parameter.range.to_string(),
+            meaning: row.parameter.meaning,
+        };
+        rows.into_iter().map(show).collect()
+    }
+}
+
+/// There is none on this system.
+#[cfg(not(target_os = "linux"))]
+mod provider {
+    use super::Parameter;
+
+    pub(super) const LAYOUTS: &str = "not used on this system";
+
+    pub(super) fn parameters() -> Vec<Parameter> {
+        Vec::new()
+    }
 }
 
 /// Devices behind libibverbs.

@@ -278,27 +278,51 @@ impl Run {
     }
 }
 
-fn run(seed: u64, faults: bool) {
+/// Adds what happened to the counts.
+fn run(seed: u64, faults: bool, happened: &mut [u64; 10]) {
     let mut run = Run::new(seed);
     for _ in 0..600 {
         run.step(faults);
     }
     run.finish();
     run.check(seed);
+    for at in 0..run.count {
+        let s = *run.sim.at(at).statistics();
+        let counts = [
+            s.sent_eager,
+            s.sent_segmented,
+            s.sent_rendezvous,
+            s.without_credit,
+            s.again_full,
+            s.unexpected,
+            s.crossed,
+            s.cancelled,
+            s.lost,
+            s.restarted,
+        ];
+        for (sum, count) in happened.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
 }
 
 #[test]
 fn nothing_is_lost_doubled_or_overtaken_where_connections_hold() {
+    let mut happened = [0; 10];
     for seed in 0..seeds() {
-        run(seed, false);
+        run(seed, false, &mut happened);
     }
+    assert!(happened[..8].iter().all(|count| *count > 0), "{happened:?}");
+    assert_eq!(happened[8..], [0, 0]);
 }
 
 #[test]
 fn every_operation_ends_once_where_connections_are_cut_and_peers_restart() {
+    let mut happened = [0; 10];
     for seed in 0..seeds() {
-        run(seed, true);
+        run(seed, true, &mut happened);
     }
+    assert!(happened.iter().all(|count| *count > 0), "{happened:?}");
 }
 
 /// More of them for a long run.

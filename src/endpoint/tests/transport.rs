@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::arriving::{Request, arriving};
 use super::world::{Shared, Wire};
 use crate::device::Device;
 use crate::device::transport::{
     CloseReason, Ear, Kept, LinkError, Notice, Outgoing, Payload, Reaction, SendError, Sending, Transport,
 };
-use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, Tag, TransferId};
+use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, TransferId};
 use crate::seam::{
     Answer, Arrival, Buffer, Capabilities, Command, Data, DataError, DataTarget, DeviceError, Event,
     EventSink, Header, Remote,
@@ -52,12 +53,6 @@ struct Held {
     request: Option<Request>,
     answer: Option<(Buffer, Option<TransferId>)>,
     discarded: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Request {
-    Tagged(wire::Rendezvous),
-    Untagged(wire::UntaggedRendezvous),
 }
 
 impl SimTransport {
@@ -564,59 +559,6 @@ impl SimTransport {
             let link = self.new_link(connection, 1);
             self.world.lock().connections[connection].ends[1] = Some((self.node, link));
         }
-    }
-}
-
-/// What arrives, as far as its header says.
-struct Arriving {
-    tagged: bool,
-    header: Header,
-    length: Option<u64>,
-    request: Option<Request>,
-    segment: Option<OperationId>,
-}
-
-fn arriving(message: &Message<'_>, immediate: Option<u32>) -> Option<Arriving> {
-    let of = |tag: Option<Tag>, context: wire::AppContext, cq_data: Option<u32>| Arriving {
-        tagged: tag.is_some(),
-        header: Header {
-            tag: tag.unwrap_or_default(),
-            length: 0,
-            app_ctx: context.to_bits(),
-            immediate: cq_data,
-            remote: None,
-        },
-        length: None,
-        request: None,
-        segment: None,
-    };
-    let reads = |arriving: Arriving, memory: wire::RemoteMemory, request: Request| {
-        let remote = Remote { address: memory.address, key: memory.key, length: memory.length };
-        let header = Header { remote: Some(remote), ..arriving.header };
-        Arriving { header, length: Some(memory.length), request: Some(request), ..arriving }
-    };
-    match message {
-        Message::Eager(eager) => Some(of(Some(eager.tag), eager.context, immediate)),
-        Message::Rendezvous(request) => Some(reads(
-            of(Some(request.tag), request.context, immediate),
-            request.memory,
-            Request::Tagged(*request),
-        )),
-        Message::Control(Control::Untagged(message)) => Some(of(None, message.context, message.cq_data)),
-        Message::Control(Control::UntaggedRendezvous(request)) => Some(reads(
-            of(None, request.context, request.cq_data),
-            request.memory,
-            Request::Untagged(*request),
-        )),
-        Message::Control(Control::SegmentFirst(first)) => {
-            let arriving = of(first.tag, first.context, first.cq_data);
-            Some(Arriving {
-                length: Some(first.total_length),
-                segment: Some(first.context.operation),
-                ..arriving
-            })
-        }
-        Message::Fin(_) | Message::Control(_) => None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use libc::{c_int, c_void, size_t, ssize_t};
@@ -23,7 +24,10 @@ use crate::provider::state::endpoint::{EndpointState, Side};
 use crate::provider::transports;
 
 /// An endpoint.
-pub(super) type Object = object::Object<fid_ep, ()>;
+pub(super) type Object = object::Object<fid_ep, Injecting>;
+
+/// Whether calls that take no flags copy what they send (`FI_INJECT` in the flags of the endpoint).
+pub(super) struct Injecting(AtomicBool);
 
 /// `fi_endpoint(3)`.
 pub(super) unsafe extern "C" fn open(
@@ -39,6 +43,7 @@ pub(super) unsafe extern "C" fn open(
         let core = unsafe { domain::core(domain) };
         // SAFETY: the application's.
         let state = unsafe { state(info, core) }?;
+        let injecting = Injecting(AtomicBool::new(state.transmit.op_flags & abi::FI_INJECT != 0));
         let index = core.with(|all| Ok(all.endpoints.insert(state)))?;
         let head = fid_ep {
             fid: head(abi::FI_CLASS_EP, context, &OPS),
@@ -51,7 +56,7 @@ pub(super) unsafe extern "C" fn open(
             collective: &raw const COLLECTIVE,
         };
         // SAFETY: the application's: a place for the endpoint.
-        unsafe { ep.write(object::open(head, Arc::clone(core), index, ())) };
+        unsafe { ep.write(object::open(head, Arc::clone(core), index, injecting)) };
         Ok(0)
     })
 }
@@ -142,6 +147,17 @@ fn same_domain(object: &Object, domain: &Arc<Core>) -> Outcome<()> {
 }
 
 impl Object {
+    /// Whether calls that take no flags copy what they send.
+    #[inline]
+    pub(super) fn is_injecting(&self) -> bool {
+        self.extra.0.load(Ordering::Relaxed)
+    }
+
+    /// The longest message that is copied.
+    pub(super) fn inject_size(&self) -> Outcome<usize> {
+        self.domain.with(|state| Ok(state.endpoint(self.index)?.inject_size))
+    }
+
     /// Have its state, before it is enabled.
     fn before_enable<R>(&self, call: impl FnOnce(&mut EndpointState) -> Outcome<R>) -> Outcome<R> {
         self.domain.with(|state| {
@@ -284,23 +300,9 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
         // SAFETY: the application's: an open endpoint.
         let object = unsafe { of(fid.cast()) };
         object.finish()?;
-        object.domain.with(|state| {
-            let index = object.index;
-            let Some(gone) = state.endpoints.try_remove(index) else { return Ok(()) };
-            for queue in gone.queues() {
-                state.queue(queue)?.endpoints.retain(|other| *other != index);
-            }
-            let counters: Vec<_> = state.counters.iter().map(|(counter, _)| counter).collect();
-            for counter in counters {
-                state.counter(counter)?.endpoints.retain(|other| *other != index);
-            }
-            if let Some(vector) = gone.vector {
-                state.vector(vector)?.endpoints.retain(|other| *other != index);
-            }
-            Ok(())
-        })?;
+        object.domain.with(|state| state.remove_endpoint(object.index))?;
         // SAFETY: it is closed once.
-        unsafe { object::close::<fid_ep, ()>(fid.cast()) };
+        unsafe { object::close::<fid_ep, Injecting>(fid.cast()) };
         Ok(0)
     })
 }
@@ -327,6 +329,9 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_voi
                 object.domain.with(|state| {
                     let side = side_of(state.endpoint(object.index)?, flags)?;
                     side.op_flags = flags & !(abi::FI_SEND | abi::FI_RECV);
+                    if flags & abi::FI_SEND != 0 {
+                        object.extra.0.store(flags & abi::FI_INJECT != 0, Ordering::Relaxed);
+                    }
                     Ok(0)
                 })
             }

@@ -6,6 +6,7 @@ use std::ptr;
 
 use libc::{c_void, iovec};
 
+use super::endpoint::Object;
 use crate::provider::abi;
 use crate::provider::error::{Outcome, fail};
 use crate::provider::state::transfer::Memory;
@@ -74,6 +75,20 @@ impl Stretches {
 #[inline]
 pub(super) fn one<'a>(pointer: *const c_void, length: usize) -> Memory<'a> {
     Memory::One(Buffer::new(address(pointer), length as u64))
+}
+
+/// What a call without flags sends.
+///
+/// # Safety
+/// So many bytes, which stay for as long as the result is used (null with none).
+#[inline]
+pub(super) unsafe fn payload<'a>(object: &Object, pointer: *const c_void, length: usize) -> Memory<'a> {
+    if object.is_injecting() {
+        // SAFETY: the caller's.
+        unsafe { copied(pointer, length) }
+    } else {
+        one(pointer, length)
+    }
 }
 
 /// What is to be copied.

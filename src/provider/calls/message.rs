@@ -3,7 +3,7 @@
 use libc::{c_void, iovec, size_t, ssize_t};
 
 use super::endpoint::of;
-use super::memory::{Stretches, address, copied, one};
+use super::memory::{Stretches, address, copied, one, payload};
 use crate::endpoint::Space;
 use crate::provider::abi::{self, fi_msg, fi_ops_msg, fid_ep};
 use crate::provider::error::{fail, size};
@@ -94,7 +94,8 @@ unsafe extern "C" fn send(
         space: Space::Untagged,
         to,
         tag: 0,
-        payload: one(buffer, length),
+        // SAFETY: the application's: so many bytes.
+        payload: unsafe { payload(object, buffer, length) },
         data: None,
         context: address(context),
         flags: Flags::OfEndpoint,
@@ -115,7 +116,7 @@ unsafe extern "C" fn send_vector(
     size(|| {
         // SAFETY: the application's: so many stretches.
         let stretches = unsafe { Stretches::read(vector, count) }?;
-        let outgoing = Outgoing {
+        let mut outgoing = Outgoing {
             space: Space::Untagged,
             to,
             tag: 0,
@@ -124,6 +125,12 @@ unsafe extern "C" fn send_vector(
             context: address(context),
             flags: Flags::OfEndpoint,
         };
+        if !object.is_injecting() {
+            return object.domain.with(|state| state.send(object.index, &outgoing));
+        }
+        // SAFETY: the application's: it can be read.
+        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
+        outgoing.payload = Memory::Bytes(&bytes);
         object.domain.with(|state| state.send(object.index, &outgoing))
     })
 }
@@ -148,9 +155,8 @@ unsafe extern "C" fn send_message(ep: *mut fid_ep, message: *const fi_msg, flags
         if flags & abi::FI_INJECT == 0 {
             return object.domain.with(|state| state.send(object.index, &outgoing));
         }
-        let limit = object.domain.with(|state| Ok(state.endpoint(object.index)?.inject_size))?;
         // SAFETY: the application's: it can be read.
-        let bytes = unsafe { stretches.gather(limit) }?;
+        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
         outgoing.payload = Memory::Bytes(&bytes);
         object.domain.with(|state| state.send(object.index, &outgoing))
     })
@@ -202,7 +208,8 @@ unsafe extern "C" fn send_data(
         space: Space::Untagged,
         to,
         tag: 0,
-        payload: one(buffer, length),
+        // SAFETY: the application's: so many bytes.
+        payload: unsafe { payload(object, buffer, length) },
         data: Some(data),
         context: address(context),
         flags: Flags::OfEndpoint,

@@ -3,7 +3,7 @@
 use libc::{c_void, iovec, size_t, ssize_t};
 
 use super::endpoint::of;
-use super::memory::{Stretches, address, copied, one};
+use super::memory::{Stretches, address, copied, one, payload};
 use crate::endpoint::Space;
 use crate::provider::abi::{self, fi_msg_tagged, fi_ops_tagged, fid_ep};
 use crate::provider::error::{fail, size};
@@ -99,7 +99,8 @@ unsafe extern "C" fn send(
         space: Space::Tagged,
         to,
         tag,
-        payload: one(buffer, length),
+        // SAFETY: the application's: so many bytes.
+        payload: unsafe { payload(object, buffer, length) },
         data: None,
         context: address(context),
         flags: Flags::OfEndpoint,
@@ -121,7 +122,7 @@ unsafe extern "C" fn send_vector(
     size(|| {
         // SAFETY: the application's: so many stretches.
         let stretches = unsafe { Stretches::read(vector, count) }?;
-        let outgoing = Outgoing {
+        let mut outgoing = Outgoing {
             space: Space::Tagged,
             to,
             tag,
@@ -130,6 +131,12 @@ unsafe extern "C" fn send_vector(
             context: address(context),
             flags: Flags::OfEndpoint,
         };
+        if !object.is_injecting() {
+            return object.domain.with(|state| state.send(object.index, &outgoing));
+        }
+        // SAFETY: the application's: it can be read.
+        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
+        outgoing.payload = Memory::Bytes(&bytes);
         object.domain.with(|state| state.send(object.index, &outgoing))
     })
 }
@@ -154,9 +161,8 @@ unsafe extern "C" fn send_message(ep: *mut fid_ep, message: *const fi_msg_tagged
         if flags & abi::FI_INJECT == 0 {
             return object.domain.with(|state| state.send(object.index, &outgoing));
         }
-        let limit = object.domain.with(|state| Ok(state.endpoint(object.index)?.inject_size))?;
         // SAFETY: the application's: it can be read.
-        let bytes = unsafe { stretches.gather(limit) }?;
+        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
         outgoing.payload = Memory::Bytes(&bytes);
         object.domain.with(|state| state.send(object.index, &outgoing))
     })
@@ -211,7 +217,8 @@ unsafe extern "C" fn send_data(
         space: Space::Tagged,
         to,
         tag,
-        payload: one(buffer, length),
+        // SAFETY: the application's: so many bytes.
+        payload: unsafe { payload(object, buffer, length) },
         data: Some(data),
         context: address(context),
         flags: Flags::OfEndpoint,

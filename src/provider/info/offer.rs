@@ -238,6 +238,7 @@ const DIRECTIONS: u64 = abi::FI_SEND | abi::FI_RECV;
 /// Capabilities that cost nothing: everybody gets them.
 const SECONDARY: u64 = abi::FI_MULTI_RECV | abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM;
 const TX_FLAGS: u64 = abi::FI_COMPLETION
+    | abi::FI_INJECT
     | abi::FI_INJECT_COMPLETE
     | abi::FI_TRANSMIT_COMPLETE
     | abi::FI_DELIVERY_COMPLETE

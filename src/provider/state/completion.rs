@@ -18,7 +18,7 @@ use crate::seam::Segment;
 pub(super) struct Places<'a> {
     pub(super) queues: &'a mut Slab<Queue>,
     pub(super) counters: &'a mut Slab<Counter>,
-    pub(super) vectors: &'a mut Slab<Vec<Segment>>,
+    pub(super) vectors: &'a mut Slab<(usize, Vec<Segment>)>,
 }
 
 impl Places<'_> {

@@ -36,8 +36,9 @@ pub(super) struct State {
     pub(super) queues: Slab<Queue>,
     pub(super) counters: Slab<Counter>,
     pub(super) vectors: Slab<Vector>,
-    /// The io vectors of operations in progress. (Vectors, since boxes must not move while others read them.)
-    segments: Slab<Vec<Segment>>,
+    /// The io vectors of operations in progress, and whose they are. (Vectors, since boxes must not move while others read
+    /// them.)
+    segments: Slab<(usize, Vec<Segment>)>,
     /// The thread of automatic progress waits with this, if there is one.
     pub(super) automatic: Option<Arc<WaitSet>>,
 }
@@ -151,6 +152,28 @@ impl State {
 
     pub(super) fn vector(&mut self, index: usize) -> Outcome<&mut Vector> {
         self.vectors.get_mut(index).ok_or(GONE)
+    }
+
+    /// Take an endpoint out: its transports let go of all memory. Nothing comes to its queues and counters any more.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub(super) fn remove_endpoint(&mut self, index: usize) -> Outcome<()> {
+        let gone = self.endpoints.try_remove(index).ok_or(GONE)?;
+        // The transports first, then what they read from.
+        drop(gone);
+        self.segments.retain(|_, (owner, _)| *owner != index);
+        let stays = |other: &usize| *other != index;
+        for (_, queue) in &mut self.queues {
+            queue.endpoints.retain(stays);
+        }
+        for (_, counter) in &mut self.counters {
+            counter.endpoints.retain(stays);
+        }
+        for (_, vector) in &mut self.vectors {
+            vector.endpoints.retain(stays);
+        }
+        Ok(())
     }
 
     /// Whether one may wait for a queue or a counter (`fi_trywait(3)`): there is nothing, and nothing to be done for

@@ -113,7 +113,7 @@ impl State {
             None => None,
         };
         let marks = Marks::new(false, is_reported);
-        let (buffer, marks) = self.buffer(&outgoing.payload, marks)?;
+        let (buffer, marks) = self.buffer(index, &outgoing.payload, marks)?;
         let payload = match outgoing.payload {
             Memory::Bytes(bytes) => Payload::Copied(bytes),
             Memory::One(_) | Memory::Many(_) => Payload::Memory(buffer),
@@ -129,7 +129,9 @@ impl State {
             context: outgoing.context,
             flags: marks.0,
         };
-        let sent = match self.endpoint(index)?.enabled()?.send(&send) {
+        let endpoint = self.endpoint(index)?.enabled()?;
+        endpoint.tell_time(now());
+        let sent = match endpoint.send(&send) {
             // The way forward may be here already.
             Err(SendRefused::Again) => {
                 self.progress(index, now());
@@ -171,7 +173,7 @@ impl State {
         } else {
             return fail(abi::FI_EINVAL);
         };
-        let (buffer, marks) = self.buffer(&incoming.memory, marks)?;
+        let (buffer, marks) = self.buffer(index, &incoming.memory, marks)?;
         let post = Post {
             space: incoming.space,
             source,
@@ -231,7 +233,7 @@ impl State {
         if is_discard {
             return Ok(state.enabled()?.discard_claimed(context, marks.0)?);
         }
-        let (buffer, marks) = self.buffer(&incoming.memory, marks)?;
+        let (buffer, marks) = self.buffer(index, &incoming.memory, marks)?;
         let received = self.endpoint(index)?.enabled()?.receive_claimed(context, buffer, marks.0);
         if received.is_err() {
             self.forget(marks);
@@ -241,7 +243,12 @@ impl State {
 
     /// The memory as transports know it. An io vector is kept until the operation is over.
     #[inline]
-    fn buffer(&mut self, memory: &Memory<'_>, marks: Marks) -> Outcome<(Buffer, Marks)> {
+    fn buffer(
+        &mut self,
+        index: usize,
+        memory: &Memory<'_>,
+        marks: Marks,
+    ) -> Outcome<(Buffer, Marks)> {
         match memory {
             Memory::Bytes(_) => Ok((Buffer::default(), marks)),
             Memory::One(buffer) => Ok((*buffer, marks)),
@@ -253,7 +260,7 @@ impl State {
                 let length = memory.length();
                 let mut kept = segments.to_vec();
                 let address = kept.as_mut_ptr().expose_provenance() as u64;
-                let place = self.segments.insert(kept);
+                let place = self.segments.insert((index, kept));
                 let count = u32::try_from(segments.len()).map_err(|_| INVALID)?;
                 Ok((Buffer { address, length, key: 0, segments: count }, marks.with_vector(place)))
             }
