@@ -104,6 +104,7 @@ fn verbose_says_what_is_set_and_why_and_what_is_run() {
     assert!(said.contains("OMPI_MCA_pml=ob1 (kept as it was)\n"), "{said}");
     assert!(said.contains("FI_TAGMATCH_TM=soft (asked for with --tm)\n"), "{said}");
     assert!(said.contains("OMPI_MCA_mtl_ofi_tag_mode=ofi_tag_1 ("), "{said}");
+    assert!(said.contains("needs --layout source-apart"), "{said}");
     assert!(said.contains("mpirun -x FI_PROVIDER_PATH -x FI_TAGMATCH_TM -n 1 program\n"), "{said}");
     assert!(out(&output).contains("OMPI_MCA_pml=ob1\n"), "what was set stays: {}", out(&output));
 }
@@ -167,6 +168,14 @@ fn what_is_missing_or_unknown_is_named() {
     let output = world.run(&["mpirun", "program"]);
     assert_eq!(output.status.code(), Some(125));
     assert!(complaints(&output).contains("TAGMATCH_FI_LIB names "), "{}", complaints(&output));
+}
+
+#[test]
+fn a_layout_that_an_mpi_does_not_have_is_refused() {
+    let world = World::new("layout", MPICH);
+    let output = world.run(&["mpirun", "--layout", "source-in-tag", "program"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(complaints(&output).contains("MPICH keeps the source apart"), "{}", complaints(&output));
 }
 
 #[test]

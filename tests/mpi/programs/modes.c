@@ -1,6 +1,6 @@
 /* Every way to send, to every rank and to oneself: standard, synchronous, buffered and ready; blocking, nonblocking
  * and persistent; to receives that are posted and to those that are not yet.
- * Arguments: bytes (the largest message), rounds. */
+ * Arguments: bytes (the largest message), rounds, synchronous (0: synchronous sends are left out). */
 #include "check.h"
 
 enum mode { STANDARD, SYNCHRONOUS, BUFFERED, READY, MODES };
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
     size_t room = bytes_max + 65536 + 16 * MPI_BSEND_OVERHEAD;
     void *buffer = memory(room);
     MPI_Buffer_attach(buffer, (int)room);
-    int number = 0;
+    int number = 0, has_synchronous = (int)argument("synchronous", 1);
     for (long round = 0; round < rounds; round++)
         for (int mode = 0; mode < MODES; mode++)
             for (int form = 0; form < FORMS; form++)
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
                     for (int distance = 0; distance < ranks; distance++)
                         for (int posted = 0; posted < 2; posted++) {
                             number++;
-                            if (sizes[size] > bytes_max) continue;
+                            if (sizes[size] > bytes_max || (mode == SYNCHRONOUS && !has_synchronous)) continue;
                             /* Before its receive a ready send is wrong, and a blocking one may wait for it. */
                             if (!posted && (mode == READY || (form == BLOCKING && mode != BUFFERED))) continue;
                             exchange(mode, form, posted, distance, (int)sizes[size], number);

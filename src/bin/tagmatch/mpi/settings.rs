@@ -63,7 +63,7 @@ pub(crate) fn of(
     };
     match launcher.kind {
         Kind::OpenMpi4 | Kind::OpenMpi5 => open_mpi(&mut list, launcher.kind, layout, wish, arguments, host),
-        Kind::Mpich => mpich(&mut list, layout),
+        Kind::Mpich => mpich(&mut list),
     }
     list.settings
 }
@@ -84,7 +84,7 @@ fn open_mpi(
     list.set(include, PROVIDER, "with this provider");
     if let Some((layout, why)) = layout {
         let mode = if layout == TagLayout::SourceInTag { "ofi_tag_1" } else { "ofi_tag_full" };
-        list.set("OMPI_MCA_mtl_ofi_tag_mode", mode, why);
+        list.set(OPEN_MPI_TAG_MODE, mode, why);
     }
     if wish.may_be_root || (host.is_root && !is_named(arguments, "--allow-run-as-root")) {
         let why = if wish.may_be_root { "asked for" } else { "mpirun refuses root otherwise" };
@@ -112,14 +112,12 @@ fn open_mpi(
     }
 }
 
-fn mpich(list: &mut List<'_>, layout: Option<(TagLayout, &'static str)>) {
+/// MPICH puts the source into the tag only where the provider offers no completion data; its own variable for that has no
+/// effect (seen with 5.0.2).
+fn mpich(list: &mut List<'_>) {
     list.set("MPIR_CVAR_CH4_NETMOD", "ofi", "messages go through libfabric");
     list.set("FI_PROVIDER", PROVIDER, "with this provider");
     list.set("MPIR_CVAR_NOLOCAL", "1", "between processes of one machine too");
-    if let Some((layout, why)) = layout {
-        let is_apart = layout == TagLayout::SourceApart;
-        list.set("MPIR_CVAR_CH4_OFI_ENABLE_DATA", if is_apart { "1" } else { "0" }, why);
-    }
 }
 
 /// Arguments of Open MPI's mpirun that hand the provider's variables to processes on other machines. (Its own it hands
@@ -173,6 +171,8 @@ impl List<'_> {
     }
 }
 
+/// How Open MPI lays out tags.
+pub(crate) const OPEN_MPI_TAG_MODE: &str = "OMPI_MCA_mtl_ofi_tag_mode";
 const PROVIDER: &str = "tagmatch";
 const INCLUDE_SINCE_5: &str = "OMPI_MCA_opal_common_ofi_provider_include";
 /// Values of FI_TAGMATCH_TM with which a device may match.
