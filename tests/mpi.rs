@@ -33,7 +33,7 @@ macro_rules! programs {
 }
 
 programs! {
-    every_mode_and_form_of_sending_delivers: "modes", 3, &["bytes=300000"];
+    every_mode_and_form_of_sending_delivers: "modes", 4, &["bytes=300000"];
     wildcards_take_what_fits_and_name_it: "wildcards", 4, &["count=100"];
     mixed_receives_match_in_the_order_they_were_posted: "order", 4, &["rounds=30"];
     probes_see_and_matching_probes_take: "probes", 2, &["bytes=1000000", "count=300"];
@@ -87,7 +87,8 @@ mod open_mpi_5 {
 
     mod offloaded_with_the_source_in_the_tag {
         use super::{Job, OPEN_MPI_5, Setup};
-        on!(Setup::new(&OPEN_MPI_5, &["--tm", "soft"]).with("modes", "synchronous=0"));
+        on!(Setup::new(&OPEN_MPI_5, &["--tm", "soft", "--layout", "source-in-tag"])
+            .with("modes", "synchronous=0"));
     }
 }
 

@@ -25,10 +25,10 @@ use std::process::Command;
 /// Which part of a message's tag names its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum TagLayout {
-    /// The source is in the tag where a device that matches tags is on (FI_TAGMATCH_TM), else apart from it.
+    /// As the MPI has it unless told otherwise.
     #[default]
     Auto,
-    /// The source is in the tag, so that a device can match it. Fewer communicators, or fewer tags, than apart.
+    /// The source is in the tag, so that a device can match it. In Open MPI synchronous sends then hang.
     SourceInTag,
     /// The source is apart from the tag, and receives are directed: matched in software.
     SourceApart,
@@ -90,23 +90,10 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
         oversubscribe: common.oversubscribe,
     };
     let settings = settings::of(&launcher, &provider, &wish, arguments, &host(), &variable);
-    let prepared = Prepared { launcher, settings };
-    if common.layout == TagLayout::Auto && prepared.loses_acknowledgements() {
+    if common.layout == TagLayout::SourceInTag {
         complain(NO_ACKNOWLEDGEMENTS);
     }
-    Ok(prepared)
-}
-
-impl Prepared {
-    /// Whether Open MPI is to put the source into the tag, where it acknowledges synchronous sends to rank 0 alone: it
-    /// looks for the acknowledgement under the wrong source (seen with 4.1.4 and 5.0.11, on libfabric's own providers
-    /// too).
-    fn loses_acknowledgements(&self) -> bool {
-        let is_it = |setting: &Setting| {
-            setting.name == settings::OPEN_MPI_TAG_MODE && !setting.is_kept && setting.value != "ofi_tag_full"
-        };
-        self.settings.iter().any(is_it)
-    }
+    Ok(Prepared { launcher, settings })
 }
 
 /// Only what is never returns from here.
@@ -212,8 +199,9 @@ fn is_named(arguments: &[OsString], name: &str) -> bool {
 const MANAGERS: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
 const NOT_IN_MPICH: &str =
     "MPICH keeps the source apart from the tag with a provider that offers completion data";
-const NO_ACKNOWLEDGEMENTS: &str = "the tags carry their source, so that a device can match it. In this layout Open MPI \
-    never completes MPI_Ssend and its like to other ranks than 0; a program that uses them needs --layout source-apart.";
+/// Seen with 4.1.4 and 5.0.11, on libfabric's own providers too.
+const NO_ACKNOWLEDGEMENTS: &str = "with the source in the tag Open MPI completes no synchronous send to other ranks than \
+    0: programs with MPI_Ssend hang, and so does MPI_Barrier where the number of ranks is no power of two";
 /// As `env` and `timeout` have it.
 const CODE_NOT_SET_UP: u8 = 125;
 const CODE_NOT_RUN: u8 = 126;

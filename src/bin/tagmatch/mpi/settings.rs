@@ -52,39 +52,27 @@ pub(crate) fn of(
     if let Some(offload) = &wish.offload {
         list.replace("FI_TAGMATCH_TM", offload, "asked for with --tm");
     }
-    let is_offloading =
-        list.value("FI_TAGMATCH_TM").is_some_and(|value| OFFLOADING.contains(&value.as_str()));
-    let layout = match (wish.layout, is_offloading) {
-        (TagLayout::Auto, true) => {
-            Some((TagLayout::SourceInTag, "a device that matches can match the source only there"))
-        }
-        (TagLayout::Auto, false) => None,
-        (layout, _) => Some((layout, "asked for with --layout")),
-    };
     match launcher.kind {
-        Kind::OpenMpi4 | Kind::OpenMpi5 => open_mpi(&mut list, launcher.kind, layout, wish, arguments, host),
+        Kind::OpenMpi4 | Kind::OpenMpi5 => open_mpi(&mut list, launcher.kind, wish, arguments, host),
         Kind::Mpich => mpich(&mut list),
     }
     list.settings
 }
 
 /// Parameters of Open MPI can be variables, over which its command line wins.
-fn open_mpi(
-    list: &mut List<'_>,
-    kind: Kind,
-    layout: Option<(TagLayout, &'static str)>,
-    wish: &Wish,
-    arguments: &[OsString],
-    host: &Host,
-) {
+fn open_mpi(list: &mut List<'_>, kind: Kind, wish: &Wish, arguments: &[OsString], host: &Host) {
     list.set("OMPI_MCA_pml", "cm", "messages go through a matching transport layer");
     list.set("OMPI_MCA_mtl", "ofi", "which is libfabric");
     // The first until 4.1, the second since 5.
     let include = if kind == Kind::OpenMpi4 { "OMPI_MCA_mtl_ofi_provider_include" } else { INCLUDE_SINCE_5 };
     list.set(include, PROVIDER, "with this provider");
-    if let Some((layout, why)) = layout {
-        let mode = if layout == TagLayout::SourceInTag { "ofi_tag_1" } else { "ofi_tag_full" };
-        list.set(OPEN_MPI_TAG_MODE, mode, why);
+    let mode = match wish.layout {
+        TagLayout::Auto => None,
+        TagLayout::SourceInTag => Some("ofi_tag_1"),
+        TagLayout::SourceApart => Some("ofi_tag_full"),
+    };
+    if let Some(mode) = mode {
+        list.set("OMPI_MCA_mtl_ofi_tag_mode", mode, "asked for with --layout");
     }
     if wish.may_be_root || (host.is_root && !is_named(arguments, "--allow-run-as-root")) {
         let why = if wish.may_be_root { "asked for" } else { "mpirun refuses root otherwise" };
@@ -163,20 +151,10 @@ impl List<'_> {
         let is_kept = (self.variable)(name).as_deref() == Some(value);
         self.settings.push(Setting { name: name.to_owned(), value: value.to_owned(), why, is_kept });
     }
-
-    /// What it will be.
-    fn value(&self, name: &str) -> Option<String> {
-        let set = self.settings.iter().find(|setting| setting.name == name);
-        set.map(|setting| setting.value.clone()).or_else(|| (self.variable)(name))
-    }
 }
 
-/// How Open MPI lays out tags.
-pub(crate) const OPEN_MPI_TAG_MODE: &str = "OMPI_MCA_mtl_ofi_tag_mode";
 const PROVIDER: &str = "tagmatch";
 const INCLUDE_SINCE_5: &str = "OMPI_MCA_opal_common_ofi_provider_include";
-/// Values of FI_TAGMATCH_TM with which a device may match.
-const OFFLOADING: [&str; 3] = ["soft", "auto", "require"];
 const COUNTS: [&str; 5] = ["-n", "-np", "--np", "-c", "--n"];
 const PLACES: [&str; 11] = [
     "-H",
