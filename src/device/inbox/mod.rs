@@ -300,7 +300,7 @@ impl Inbox {
                 self.end_body(index, teller);
                 Ok(Taken::Whole)
             }
-            taken => Ok(taken),
+            taken @ (Taken::Body(_) | Taken::Needed(_) | Taken::Reaction(_)) => Ok(taken),
         }
     }
 

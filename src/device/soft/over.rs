@@ -458,8 +458,12 @@ impl EventSink for Mouth<'_> {
                 self.books.below.insert(arrival.message, told.message);
                 return Answer::Hold;
             }
-            answer if self.books.current == Some(arrival.message) => self.books.answer = Some(answer),
-            answer => {
+            answer @ (Answer::Accept { .. } | Answer::Discard)
+                if self.books.current == Some(arrival.message) =>
+            {
+                self.books.answer = Some(answer);
+            }
+            answer @ (Answer::Accept { .. } | Answer::Discard) => {
                 let message = arrival.message;
                 self.books.commands.push(Command::Answer { message, answer });
             }

@@ -27,7 +27,12 @@ impl TcpTransport {
             || self.links.connecting > 0
             || self.turn.is_multiple_of(LOOK_EVERY)
             || self.links.len() == 0;
-        let result = if looks { self.look(&mut teller) } else { Ok(self.read_all(&mut teller)) };
+        let result = if looks {
+            self.look(&mut teller)
+        } else {
+            self.read_all(&mut teller);
+            Ok(())
+        };
         if !self.parts.unsent.is_empty() {
             self.write_unsent();
         }

@@ -48,7 +48,7 @@ pub(super) fn set_backlog(listener: &TcpListener, backlog: i32) -> io::Result<()
 /// Write parts, as many of the first as one call takes, and say how many bytes were taken.
 pub(super) fn send<'a>(stream: &TcpStream, parts: impl Iterator<Item = Part<'a>>) -> io::Result<usize> {
     let mut vectors = [NO_VECTOR; PARTS_MAX];
-    let mut count = 0;
+    let mut count = 0_usize;
     for (vector, part) in vectors.iter_mut().zip(parts) {
         *vector = match part {
             Part::Bytes(bytes) => {
@@ -61,7 +61,7 @@ pub(super) fn send<'a>(stream: &TcpStream, parts: impl Iterator<Item = Part<'a>>
     // SAFETY: all zeros is a msghdr without anything.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = vectors.as_mut_ptr();
-    message.msg_iovlen = count as _;
+    message.msg_iovlen = count.try_into().unwrap_or(0);
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: the vectors are slices, or stretches that the host promised; they are only read.
     count_of(unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, flags) })

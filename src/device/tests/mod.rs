@@ -4,11 +4,12 @@ mod memory;
 mod rig;
 
 mod arrivals;
+mod over;
 mod rendezvous;
 mod segments;
 
 pub(super) use memory::{Memory, trusted};
-pub(super) use rig::{Heard, Policy, RECEIVED_FROM, Recorder, Rig, pattern, untagged};
+pub(super) use rig::{Heard, Policy, RECEIVED_FROM, Random, Recorder, Rig, pattern, untagged};
 
 /// Run tests over every transport.
 macro_rules! over_every_transport {

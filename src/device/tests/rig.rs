@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 
 use crate::device::loopback::LoopbackTransport;
+use crate::device::soft::SoftConfig;
+use crate::device::soft::over::OverTransport;
 #[cfg(target_os = "linux")]
 use crate::device::tcp::{TcpConfig, TcpTransport};
 use crate::device::transport::{Ear, Notice, Outgoing, Payload, Reaction, Sending, Transport};
+use crate::engine::{End, Engine};
 use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, Tag, TransferId};
 use crate::seam::{Answer, Arrival, Buffer, Command, Data, DataTarget, Event, EventSink};
 use crate::wire::{AppContext, Control, Eager, OperationId, Rendezvous, SendFlags, Untagged};
@@ -14,10 +17,10 @@ use super::memory::{Memory, trusted};
 
 /// One end of a connection, or both of one to itself.
 pub(in crate::device) struct Rig {
-    ends: Vec<End>,
+    ends: Vec<Side>,
 }
 
-struct End {
+struct Side {
     transport: Box<dyn Transport>,
     ear: Recorder,
     link: LinkId,
@@ -49,6 +52,10 @@ pub(in crate::device) struct Recorder {
     /// A link is bound to this peer when the first control message comes.
     pub(in crate::device) binds: Option<PeerId>,
     transfers: u32,
+    /// Takes what is said of messages with a tag, if it is there.
+    pub(in crate::device) engine: Option<Engine>,
+    /// What it completed.
+    pub(in crate::device) ended: Vec<(u64, End)>,
 }
 
 impl Recorder {
@@ -105,6 +112,9 @@ impl Recorder {
 
 impl EventSink for Recorder {
     fn handle_event(&mut self, _device: DeviceId, event: &Event) -> Answer {
+        if let Some(engine) = &mut self.engine {
+            return engine.handle_event(DeviceId(0), event);
+        }
         self.heard.push(Heard::Event(true, event.clone()));
         self.answer(event)
     }
@@ -149,9 +159,28 @@ impl Rig {
         rig
     }
 
+    /// The receiver has a list of so many tags.
+    pub(in crate::device) fn listed_loopback(tags: u32) -> Self {
+        let transport = LoopbackTransport::new(DeviceId(0), b"me", EAGER_LIMIT, trusted());
+        let over = OverTransport::new(transport.expect("it is trusted"), SoftConfig::matching(tags));
+        let mut rig = Self::unconnected(vec![Box::new(over.expect("a good configuration"))]);
+        rig.connect();
+        rig
+    }
+
+    /// The receiver has a list of so many tags.
+    #[cfg(target_os = "linux")]
+    pub(in crate::device) fn listed_tcp(tags: u32) -> Self {
+        let open = || TcpTransport::open(TcpConfig::loopback(), trusted()).expect("a port is free");
+        let over = OverTransport::new(open(), SoftConfig::matching(tags)).expect("a good configuration");
+        let mut rig = Self::unconnected(vec![Box::new(open()), Box::new(over)]);
+        rig.connect();
+        rig
+    }
+
     fn unconnected(transports: Vec<Box<dyn Transport>>) -> Self {
         let link = LinkId { index: u32::MAX, generation: 0 };
-        let end = |transport| End { transport, ear: Recorder::default(), link };
+        let end = |transport| Side { transport, ear: Recorder::default(), link };
         Self { ends: transports.into_iter().map(end).collect() }
     }
 
@@ -203,13 +232,18 @@ impl Rig {
         self.last().link
     }
 
-    fn last(&mut self) -> &mut End {
+    fn last(&mut self) -> &mut Side {
         self.ends.last_mut().expect("there is one at least")
     }
 
     /// One turn of each end.
     pub(in crate::device) fn step(&mut self) {
         for end in &mut self.ends {
+            if let Some(engine) = &mut end.ear.engine {
+                let commands = engine.poll_commands(DeviceId(0));
+                let taken = end.transport.submit(commands).expect("it works");
+                engine.handle_submitted(DeviceId(0), taken);
+            }
             end.transport.flush().expect("it works");
             end.transport.progress(TOLD_MAX, &mut end.ear).expect("it works");
         }
@@ -324,6 +358,19 @@ pub(in crate::device) fn eager(tag: u64) -> [u8; 16] {
 pub(in crate::device) fn untagged(operation: u32) -> [u8; 16] {
     let payload = crate::wire::Payload::new(&[]);
     Untagged { context: context(operation), cq_data: None, payload }.header().expect("it is good")
+}
+
+/// SplitMix64.
+pub(in crate::device) struct Random(pub(in crate::device) u64);
+
+impl Random {
+    pub(in crate::device) fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).expect("below the limit")
+    }
 }
 
 /// Bytes that show where they belong.

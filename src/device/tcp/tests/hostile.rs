@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::raw::{Raw, eager, framed};
-use crate::device::tests::{Memory, Policy, RECEIVED_FROM, Recorder, pattern};
+use crate::device::tests::{Memory, Policy, RECEIVED_FROM, Random, Recorder, pattern};
 use crate::device::transport::{CloseReason, Transport};
 use crate::ids::Tag;
 use crate::seam::Answer;
@@ -125,19 +125,6 @@ fn good_stream() -> Vec<Vec<u8>> {
     frames.push([vec![0, 0, 0, 9, 4, 0, 0, 0], vec![0; 9]].concat());
     frames.push([vec![0, 0, 0, 32, 3, 0, 0, 0], vec![0; 15], vec![1; 9], vec![0; 8]].concat());
     frames
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).expect("below the limit")
-    }
 }
 
 /// Frames in a random order, some doubled, some with wrong bytes, written in random pieces.
