@@ -2,7 +2,7 @@
 
 use super::message::{Message, Place};
 use super::{Action, Inbox, Wanted};
-use crate::ids::{LinkId, MessageToken, PeerId};
+use crate::ids::{LinkId, MessageToken};
 use crate::seam::{Answer, Buffer};
 
 impl Inbox {
@@ -116,18 +116,11 @@ impl Inbox {
     /// It is kept no longer.
     fn forget_kept(&mut self, index: usize) {
         let Some(message) = self.messages.get_mut(index) else { return };
-        let (messages, bytes) = (message.kept_messages, message.kept_bytes);
-        (message.kept_messages, message.kept_bytes) = (0, 0);
-        let (peer, is_request) = (message.source, message.is_kept_request);
-        message.is_kept_request = false;
-        self.give_back(peer, messages, bytes, is_request);
-    }
-
-    fn give_back(&mut self, peer: PeerId, messages: u64, bytes: u64, is_request: bool) {
+        let (peer, gone) = (message.source, std::mem::take(&mut message.kept));
         let Some(kept) = self.kept.get_mut(&peer) else { return };
-        kept.messages = kept.messages.saturating_sub(messages);
-        kept.bytes = kept.bytes.saturating_sub(bytes);
-        kept.requests = kept.requests.saturating_sub(u64::from(is_request));
+        kept.messages = kept.messages.saturating_sub(gone.messages);
+        kept.bytes = kept.bytes.saturating_sub(gone.bytes);
+        kept.requests = kept.requests.saturating_sub(gone.requests);
         if *kept == super::Kept::default() {
             self.kept.remove(&peer);
         }

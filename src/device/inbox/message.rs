@@ -1,6 +1,7 @@
 //! One message of the inbox, and what ends a rendezvous.
 
 use super::{Space, Violation};
+use crate::device::transport::Kept;
 use crate::ids::{LinkId, MessageToken, PeerId, Tag, TransferId};
 use crate::seam::{Buffer, Remote};
 use crate::wire::{AppContext, Control, Fin, OperationId, RefusedRendezvous, RemoteMemory};
@@ -16,10 +17,8 @@ pub(super) struct Message {
     pub(super) link: Option<LinkId>,
     pub(super) total: u64,
     pub(super) arrived: u64,
-    /// What of it counts as kept.
-    pub(super) kept_messages: u64,
-    pub(super) kept_bytes: u64,
-    pub(super) is_kept_request: bool,
+    /// What of it counts as kept: all of it from its first byte on.
+    pub(super) kept: Kept,
     pub(super) place: Place,
 }
 
@@ -34,6 +33,17 @@ pub(super) enum Place {
     Dropping,
     /// With the sender, until the answer comes.
     Request { remote: Remote, done: Done },
+}
+
+impl Place {
+    /// What counts as kept of a message of so many bytes that is here.
+    pub(super) const fn kept(&self, bytes: u64) -> Kept {
+        match self {
+            Self::Held(_) => Kept { messages: 1, bytes, requests: 0 },
+            Self::Request { .. } => Kept { messages: 0, bytes: 0, requests: 1 },
+            Self::Placing { .. } | Self::Dropping => Kept { messages: 0, bytes: 0, requests: 0 },
+        }
+    }
 }
 
 impl Message {

@@ -329,7 +329,6 @@ impl Inbox {
             }
             Answer::Hold => {
                 self.insert(link, source, space, &header, Place::Request { remote, done });
-                self.kept.entry(source).or_default().requests += 1;
             }
         }
         Ok(Taken::Whole)
@@ -338,18 +337,14 @@ impl Inbox {
     fn insert(&mut self, link: LinkId, source: PeerId, space: Space, header: &Header, place: Place) -> usize {
         let serial = self.made;
         self.made = self.made.wrapping_add(1);
-        let message = Message {
-            serial,
-            space,
-            source,
-            link: Some(link),
-            total: header.length,
-            arrived: 0,
-            kept_messages: 0,
-            kept_bytes: 0,
-            is_kept_request: matches!(place, Place::Request { .. }),
-            place,
-        };
+        let (total, kept) = (header.length, place.kept(header.length));
+        if kept != Kept::default() {
+            let sum = self.kept.entry(source).or_default();
+            sum.messages += kept.messages;
+            sum.bytes = sum.bytes.saturating_add(kept.bytes);
+            sum.requests += kept.requests;
+        }
+        let message = Message { serial, space, source, link: Some(link), total, arrived: 0, kept, place };
         self.messages.insert(message)
     }
 
@@ -358,17 +353,8 @@ impl Inbox {
         Message::token(self.messages.vacant_key(), self.made)
     }
 
-    /// The beginning of a payload, or of a segment's. What is held is counted as kept.
+    /// The beginning of a payload, or of a segment's.
     fn feed_first(&mut self, index: usize, payload: Payload<'_>) -> Taken {
-        if let Some(message) = self.messages.get_mut(index)
-            && matches!(message.place, Place::Held(_))
-        {
-            message.kept_messages += 1;
-            message.kept_bytes += payload.length();
-            let kept = self.kept.entry(message.source).or_default();
-            kept.messages += 1;
-            kept.bytes += payload.length();
-        }
         self.feed(index, payload.arrived());
         let remaining = payload.length() - payload.arrived().len() as u64;
         if remaining == 0 {

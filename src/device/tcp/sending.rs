@@ -79,6 +79,9 @@ impl TcpTransport {
     pub(super) fn write_unsent(&mut self) {
         let mut unsent = std::mem::take(&mut self.parts.unsent);
         for id in unsent.drain(..) {
+            if let Some(link) = self.links.find_mut(id) {
+                link.is_unsent = false;
+            }
             self.write(id);
         }
         // Those that have still more were entered anew.
@@ -91,7 +94,6 @@ impl TcpTransport {
     /// Write what the kernel takes, but not for ever. A link that closes ends when all is out.
     pub(super) fn write(&mut self, id: LinkId) {
         let Some(link) = self.links.find_mut(id) else { return };
-        link.is_unsent = false;
         let (memory, pending) = (self.parts.memory, &mut self.parts.inbox.pending);
         let mut calls = 0;
         while !link.out.is_empty() && !link.out.is_blocked && link.write_failure.is_none() {

@@ -24,12 +24,12 @@ over_every_transport!(
 
 fn messages_arrive_in_the_order_in_which_they_were_sent(mut rig: Rig) {
     let count = 3000;
-    for tag in 0..count {
-        rig.send_eager(tag, &pattern(tag as usize, (tag as usize * 37) % 700));
+    for seed in 0..count {
+        rig.send_eager(seed as u64, &pattern(seed, (seed * 37) % 700));
     }
-    let arrivals = rig.until_arrived(count as usize);
+    let arrivals = rig.until_arrived(count);
     let tags: Vec<u64> = arrivals.iter().map(|arrival| arrival.header.tag.0).collect();
-    assert_eq!(tags, (0..count).collect::<Vec<_>>());
+    assert_eq!(tags, (0..count as u64).collect::<Vec<_>>());
     for (index, arrival) in arrivals.iter().enumerate() {
         let length = (index * 37) % 700;
         assert_eq!((arrival.source, arrival.header.length), (RECEIVED_FROM, length as u64));

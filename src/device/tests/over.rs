@@ -195,8 +195,8 @@ fn a_read_that_fails_releases_its_entry(mut rig: Rig) {
 }
 
 fn messages_wait_for_receives_in_their_order(mut rig: Rig) {
-    for tag in 0..50 {
-        rig.send_eager(tag, &pattern(tag as usize, 100));
+    for seed in 0..50 {
+        rig.send_eager(seed as u64, &pattern(seed, 100));
     }
     for _ in 0..1000 {
         rig.step();
