@@ -252,7 +252,6 @@ pub(super) fn name(at: usize) -> Vec<u8> {
 
 /// Bytes by which a message is known again.
 pub(super) fn bytes(seed: u64, length: usize) -> Vec<u8> {
-    (0..length as u64)
-        .map(|at| (seed.wrapping_mul(31).wrapping_add(at.wrapping_mul(7)) % 251) as u8)
-        .collect()
+    let byte = |at: u64| u8::try_from(seed.wrapping_mul(31).wrapping_add(at.wrapping_mul(7)) % 251);
+    (0..length as u64).map(|at| byte(at).unwrap_or(0)).collect()
 }
