@@ -27,7 +27,8 @@ fn it_exports_fi_prov_ini_and_nothing_else() {
 fn it_needs_no_symbol_of_libfabric() {
     let needed = symbols("--undefined-only");
     assert!(!needed.is_empty());
-    let ours: Vec<_> = needed.iter().filter(|name| name.starts_with("fi_") || name.starts_with("ofi_")).collect();
+    let ours: Vec<_> =
+        needed.iter().filter(|name| name.starts_with("fi_") || name.starts_with("ofi_")).collect();
     assert!(ours.is_empty(), "{ours:?}");
 }
 

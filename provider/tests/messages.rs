@@ -555,9 +555,7 @@ fn selective_completion_reports_what_asks_for_it_every_failure_and_every_peek() 
     pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 1, b"silent", 2));
     let mut loud = [0; 8];
     assert_eq!(pair.b.receive_message(2, 0, Some(&mut loud), 3, abi::FI_COMPLETION), 0);
-    pair.a.send_surely(&[&pair.b], |a| {
-        a.send_message(pair.to_b, 2, &[b"loud"], 0, 4, abi::FI_COMPLETION)
-    });
+    pair.a.send_surely(&[&pair.b], |a| a.send_message(pair.to_b, 2, &[b"loud"], 0, 4, abi::FI_COMPLETION));
     assert_eq!(pair.received(), (3, 2, 4), "the one before it was not reported");
     assert_eq!(&buffer[..6], b"silent");
     pair.sent(4);
@@ -597,9 +595,7 @@ fn a_multi_receive_buffer_takes_one_message_after_another_and_tells_when_it_is_u
     }
     let mut messages = 0;
     loop {
-        let Received::Ok { context, flags, length, .. } = pair.b.next(&[&pair.a]) else {
-            panic!("an error")
-        };
+        let Received::Ok { context, flags, length, .. } = pair.b.next(&[&pair.a]) else { panic!("an error") };
         assert_eq!(context, 1);
         messages += usize::from(length == 100);
         if flags & abi::FI_MULTI_RECV != 0 {

@@ -166,20 +166,14 @@ fn a_vector_deals_numbers_in_order_and_gives_names_back() {
     let mut name = [0u8; 28];
     let mut length = name.len();
     // SAFETY: an open vector, and so much room.
-    let found =
-        unsafe { ((*(*side.av).ops).lookup)(side.av, 1, name.as_mut_ptr().cast(), &raw mut length) };
+    let found = unsafe { ((*(*side.av).ops).lookup)(side.av, 1, name.as_mut_ptr().cast(), &raw mut length) };
     assert_eq!((found, length), (0, 16));
     assert_eq!(name[..16], names[16..32]);
     let mut text = [0u8; 64];
     let mut room = text.len();
     // SAFETY: an address, and so much room.
     unsafe {
-        ((*(*side.av).ops).straddr)(
-            side.av,
-            name.as_ptr().cast(),
-            text.as_mut_ptr().cast(),
-            &raw mut room,
-        )
+        ((*(*side.av).ops).straddr)(side.av, name.as_ptr().cast(), text.as_mut_ptr().cast(), &raw mut room)
     };
     assert!(text.starts_with(b"fi_sockaddr_in://127.0.0.1:2\0"));
 }
@@ -193,9 +187,7 @@ fn a_wait_without_a_message_ends_in_time_and_with_a_signal() {
         let side: &Side = side;
         let mut entry = [0u64; 6];
         // SAFETY: an open queue, and room for one entry.
-        unsafe {
-            ((*(*side.cq).ops).sread)(side.cq, entry.as_mut_ptr().cast(), 1, ptr::null(), timeout)
-        }
+        unsafe { ((*(*side.cq).ops).sread)(side.cq, entry.as_mut_ptr().cast(), 1, ptr::null(), timeout) }
     };
     assert_eq!(wait(0), minus(abi::FI_EAGAIN));
     assert_eq!(wait(10), minus(abi::FI_EAGAIN));
@@ -297,8 +289,7 @@ fn direct(api: u32) -> Side {
     // SAFETY: the provider's functions, called as libfabric calls them. Attributes are copied.
     unsafe {
         let node = c"127.0.0.1".as_ptr();
-        let found =
-            ((*provider).getinfo)(api, node, ptr::null(), abi::FI_SOURCE, ptr::null(), &raw mut info);
+        let found = ((*provider).getinfo)(api, node, ptr::null(), abi::FI_SOURCE, ptr::null(), &raw mut info);
         assert_eq!(found, 0);
         (*(*info).fabric_attr).api_version = api;
         let open = common::library::Fabric {
@@ -314,7 +305,8 @@ fn direct(api: u32) -> Side {
 
 #[test]
 fn an_error_entry_is_written_as_far_as_the_api_goes_and_no_further() {
-    for (api, bytes) in [(version(1, 4), 72), (version(1, 5), 80), (version(1, 17), 80), (version(2, 6), 88)] {
+    for (api, bytes) in [(version(1, 4), 72), (version(1, 5), 80), (version(1, 17), 80), (version(2, 6), 88)]
+    {
         let side = direct(api);
         assert_eq!(side.receive_message(1, 0, None, 3, abi::FI_PEEK), 0);
         let mut entry = [0xee_u8; size_of::<fi_cq_err_entry>() + 8];

@@ -111,7 +111,8 @@ pub(super) fn resolve(
     let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
     let mut list = ptr::null_mut();
     // SAFETY: strings end with 0 or are null, hints are initialised, and the list is ours to write.
-    let result = unsafe { libc::getaddrinfo(pointer(node), pointer(service), &raw const hints, &raw mut list) };
+    let result =
+        unsafe { libc::getaddrinfo(pointer(node), pointer(service), &raw const hints, &raw mut list) };
     if result != 0 {
         return fail(abi::FI_ENODATA);
     }

@@ -12,7 +12,10 @@
 //!
 //! Unsafe code is in `calls`, `info`, `abi` and the small files beside; `state` has none.
 
-#![allow(unsafe_code, reason = "calls of a C library's applications, and structures that are shared with them")]
+#![allow(
+    unsafe_code,
+    reason = "calls of a C library's applications, and structures that are shared with them"
+)]
 
 pub mod abi;
 mod address;

@@ -26,7 +26,8 @@ pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpo
     let eager_limit = parameters.buffer_size;
     let config = TcpConfig { id: DeviceId(1), eager_limit, ..TcpConfig::new(source) };
     let tcp = TcpTransport::open(config, memory)?;
-    let own = LoopbackTransport::new(DeviceId(0), tcp.name(), eager_limit, memory).ok_or(code(abi::FI_EIO))?;
+    let own =
+        LoopbackTransport::new(DeviceId(0), tcp.name(), eager_limit, memory).ok_or(code(abi::FI_EIO))?;
     let others: Box<dyn Transport + Send> = match parameters.tag_matching {
         TagMatching::Soft => Box::new(soft(tcp)?),
         // There is no card to be found yet.

@@ -108,14 +108,7 @@ impl Fabric {
         let mut info = ptr::null_mut();
         // SAFETY: strings and hints are ours, and a place for the list.
         let result = unsafe {
-            (self.getinfo)(
-                api,
-                c"127.0.0.1".as_ptr(),
-                service.as_ptr(),
-                abi::FI_SOURCE,
-                hints,
-                &raw mut info,
-            )
+            (self.getinfo)(api, c"127.0.0.1".as_ptr(), service.as_ptr(), abi::FI_SOURCE, hints, &raw mut info)
         };
         // SAFETY: ours, and not used any more.
         unsafe { (self.freeinfo)(hints) };

@@ -184,9 +184,8 @@ impl Side {
         let mut bytes = vec![0; 64];
         let mut length = bytes.len();
         // SAFETY: an open endpoint, and so much room.
-        let result = unsafe {
-            ((*(*self.ep).cm).getname)(self.ep.cast(), bytes.as_mut_ptr().cast(), &raw mut length)
-        };
+        let result =
+            unsafe { ((*(*self.ep).cm).getname)(self.ep.cast(), bytes.as_mut_ptr().cast(), &raw mut length) };
         assert_eq!(result, 0, "fi_getname");
         bytes.truncate(length);
         bytes
@@ -197,14 +196,7 @@ impl Side {
         let mut number = 0;
         // SAFETY: an open vector and one name.
         let inserted = unsafe {
-            ((*(*self.av).ops).insert)(
-                self.av,
-                name.as_ptr().cast(),
-                1,
-                &raw mut number,
-                0,
-                ptr::null_mut(),
-            )
+            ((*(*self.av).ops).insert)(self.av, name.as_ptr().cast(), 1, &raw mut number, 0, ptr::null_mut())
         };
         assert_eq!(inserted, 1, "fi_av_insert");
         number
@@ -291,7 +283,14 @@ impl Side {
     }
 
     /// `fi_trecv`. The buffer stays until its completion: the caller's.
-    pub(crate) fn receive(&self, source: u64, tag: u64, ignore: u64, buffer: &mut [u8], context: u64) -> isize {
+    pub(crate) fn receive(
+        &self,
+        source: u64,
+        tag: u64,
+        ignore: u64,
+        buffer: &mut [u8],
+        context: u64,
+    ) -> isize {
         // SAFETY: an open endpoint; the buffer is the caller's to keep.
         unsafe {
             ((*(*self.ep).tagged).recv)(
@@ -316,8 +315,8 @@ impl Side {
         context: u64,
         flags: u64,
     ) -> isize {
-        let stretch = buffer
-            .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
+        let stretch =
+            buffer.map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
         let message = fi_msg_tagged {
             msg_iov: stretch.as_ref().map_or(ptr::null(), ptr::from_ref),
             desc: ptr::null_mut(),
@@ -374,9 +373,8 @@ impl Side {
         let mut entry: fi_cq_tagged_entry = unsafe { std::mem::zeroed() };
         let mut source = 0;
         // SAFETY: an open queue, and room for one entry of its format at least.
-        let read = unsafe {
-            ((*(*self.cq).ops).readfrom)(self.cq, (&raw mut entry).cast(), 1, &raw mut source)
-        };
+        let read =
+            unsafe { ((*(*self.cq).ops).readfrom)(self.cq, (&raw mut entry).cast(), 1, &raw mut source) };
         match read {
             1 => Some(Received::Ok {
                 context: entry.op_context.addr() as u64,

@@ -120,9 +120,8 @@ mod provider {
     pub(super) use tagmatch::provider::abi::LAYOUTS;
 
     pub(super) fn parameters() -> Vec<Parameter> {
-        let rows = Parameters::rows(|name| {
-            std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-        });
+        let rows =
+            Parameters::rows(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()));
         let show = |row: tagmatch::provider::parameters::Row| Parameter {
             variable: row.variable,
             value: row.value,

@@ -161,9 +161,11 @@ pub struct fi_provider {
 #[repr(C)]
 pub struct fi_ops_fabric {
     pub size: size_t,
-    pub domain: unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_domain, *mut c_void) -> c_int,
+    pub domain:
+        unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_domain, *mut c_void) -> c_int,
     pub passive_ep: Slot,
-    pub eq_open: unsafe extern "C" fn(*mut fid_fabric, *mut fi_eq_attr, *mut *mut fid_eq, *mut c_void) -> c_int,
+    pub eq_open:
+        unsafe extern "C" fn(*mut fid_fabric, *mut fi_eq_attr, *mut *mut fid_eq, *mut c_void) -> c_int,
     pub wait_open: Slot,
     pub trywait: unsafe extern "C" fn(*mut fid_fabric, *mut *mut fid, c_int) -> c_int,
     pub domain2:
@@ -180,8 +182,10 @@ pub struct fid_fabric {
 #[repr(C)]
 pub struct fi_ops_domain {
     pub size: size_t,
-    pub av_open: unsafe extern "C" fn(*mut fid_domain, *mut fi_av_attr, *mut *mut fid_av, *mut c_void) -> c_int,
-    pub cq_open: unsafe extern "C" fn(*mut fid_domain, *mut fi_cq_attr, *mut *mut fid_cq, *mut c_void) -> c_int,
+    pub av_open:
+        unsafe extern "C" fn(*mut fid_domain, *mut fi_av_attr, *mut *mut fid_av, *mut c_void) -> c_int,
+    pub cq_open:
+        unsafe extern "C" fn(*mut fid_domain, *mut fi_cq_attr, *mut *mut fid_cq, *mut c_void) -> c_int,
     pub endpoint: unsafe extern "C" fn(*mut fid_domain, *mut fi_info, *mut *mut fid_ep, *mut c_void) -> c_int,
     pub scalable_ep: Slot,
     pub cntr_open:
@@ -271,14 +275,8 @@ pub struct fi_av_attr {
 pub struct fi_ops_av {
     pub size: size_t,
     pub insert: unsafe extern "C" fn(*mut fid_av, *const c_void, size_t, *mut u64, u64, *mut c_void) -> c_int,
-    pub insertsvc: unsafe extern "C" fn(
-        *mut fid_av,
-        *const c_char,
-        *const c_char,
-        *mut u64,
-        u64,
-        *mut c_void,
-    ) -> c_int,
+    pub insertsvc:
+        unsafe extern "C" fn(*mut fid_av, *const c_char, *const c_char, *mut u64, u64, *mut c_void) -> c_int,
     pub insertsym: unsafe extern "C" fn(
         *mut fid_av,
         *const c_char,

@@ -55,7 +55,8 @@ pub(super) unsafe fn open(
     let progress = u64::from(unsafe { (*info.domain_attr).data_progress });
     let Ok(parameters) = Parameters::from_environment() else { return fail(abi::FI_EINVAL) };
     let is_automatic = progress == abi::FI_PROGRESS_AUTO;
-    let automatic = is_automatic.then(WaitSet::new).transpose().map_err(|_| code(abi::FI_ENOMEM))?.map(Arc::new);
+    let automatic =
+        is_automatic.then(WaitSet::new).transpose().map_err(|_| code(abi::FI_ENOMEM))?.map(Arc::new);
     let mut state = State::default();
     state.automatic.clone_from(&automatic);
     let is_promised = threading == abi::FI_THREAD_DOMAIN && !is_automatic;

@@ -14,9 +14,7 @@ use super::object::{self, head, operations};
 use super::unsupported::{ATOMIC, COLLECTIVE, NONE, RMA};
 use super::{counter, message, queue, tagged, text, vector};
 use crate::endpoint::Address;
-use crate::provider::abi::{
-    self, fi_info, fi_ops, fi_ops_cm, fi_ops_ep, fid, fid_domain, fid_ep, version,
-};
+use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_cm, fi_ops_ep, fid, fid_domain, fid_ep, version};
 use crate::provider::address::Name;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
@@ -87,10 +85,7 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
         receive: side(rx.map(|rx| rx.op_flags)),
         multi_receive_least: MULTI_RECEIVE_LEAST,
         inject_size: tx.map_or(limit, |tx| tx.inject_size.min(limit)),
-        is_directed: [
-            caps & (abi::FI_DIRECTED_RECV | tagged) != 0,
-            caps & abi::FI_DIRECTED_RECV != 0,
-        ],
+        is_directed: [caps & (abi::FI_DIRECTED_RECV | tagged) != 0, caps & abi::FI_DIRECTED_RECV != 0],
         source,
         tx_size: tx.map_or(0, |tx| tx.size),
         rx_size: rx.map_or(0, |rx| rx.size),
@@ -248,7 +243,9 @@ impl Object {
             let (queues, counters): (Vec<_>, Vec<_>) = (this.queues().collect(), this.counters().collect());
             let mut sets: Vec<_> =
                 queues.iter().filter_map(|queue| state.queues.get(*queue)?.waiting.set.clone()).collect();
-            sets.extend(counters.iter().filter_map(|counter| state.counters.get(*counter)?.waiting.set.clone()));
+            sets.extend(
+                counters.iter().filter_map(|counter| state.counters.get(*counter)?.waiting.set.clone()),
+            );
             for descriptor in endpoint.wait_descriptors() {
                 for set in &sets {
                     set.add(descriptor).map_err(|_| code(abi::FI_ENOMEM))?;
@@ -379,7 +376,9 @@ unsafe extern "C" fn get_option(
         let size = object.domain.with(|state| {
             let state = state.endpoint(object.index)?;
             Ok(match u64::try_from(option).unwrap_or(u64::MAX) {
-                abi::FI_OPT_MIN_MULTI_RECV => usize::try_from(state.multi_receive_least).unwrap_or(usize::MAX),
+                abi::FI_OPT_MIN_MULTI_RECV => {
+                    usize::try_from(state.multi_receive_least).unwrap_or(usize::MAX)
+                }
                 abi::FI_OPT_TX_SIZE => state.tx_size,
                 abi::FI_OPT_RX_SIZE => state.rx_size,
                 abi::FI_OPT_INJECT_MSG_SIZE | abi::FI_OPT_INJECT_TAGGED_SIZE => state.inject_size,

@@ -35,8 +35,11 @@ pub(in crate::provider) unsafe extern "C" fn open(
         // SAFETY: libfabric's: attributes.
         let Some(attr) = (unsafe { attr.as_ref() }) else { return fail(abi::FI_EINVAL) };
         let api = attr.api_version;
-        let head =
-            fid_fabric { fid: head(abi::FI_CLASS_FABRIC, context, &OPS), ops: &raw const FABRIC_OPS, api_version: api };
+        let head = fid_fabric {
+            fid: head(abi::FI_CLASS_FABRIC, context, &OPS),
+            ops: &raw const FABRIC_OPS,
+            api_version: api,
+        };
         let object = Box::new(Object { head, core: Arc::new(Core { api, children: Children::default() }) });
         // SAFETY: libfabric's: a place for the fabric.
         unsafe { fabric.write(Box::into_raw(object).cast()) };
@@ -150,4 +153,3 @@ static FABRIC_OPS: fi_ops_fabric = fi_ops_fabric {
     trywait: may_wait,
     domain2: open_domain2,
 };
-

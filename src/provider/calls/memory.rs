@@ -65,7 +65,9 @@ impl Stretches {
         for part in parts {
             let from = ptr::with_exposed_provenance::<u8>(usize::try_from(part.address).unwrap_or_default());
             // SAFETY: the caller's; it is not longer than the limit.
-            bytes.extend_from_slice(unsafe { self::bytes(from, usize::try_from(part.length).unwrap_or_default()) });
+            bytes.extend_from_slice(unsafe {
+                self::bytes(from, usize::try_from(part.length).unwrap_or_default())
+            });
         }
         Ok(bytes)
     }

@@ -183,12 +183,7 @@ unsafe fn inject_any(
     })
 }
 
-unsafe extern "C" fn inject(
-    ep: *mut fid_ep,
-    buffer: *const c_void,
-    length: size_t,
-    to: u64,
-) -> ssize_t {
+unsafe extern "C" fn inject(ep: *mut fid_ep, buffer: *const c_void, length: size_t, to: u64) -> ssize_t {
     // SAFETY: the caller's.
     unsafe { inject_any(ep, buffer, length, None, to) }
 }

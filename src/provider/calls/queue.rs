@@ -11,7 +11,8 @@ use super::object::{self, head, no_bind, operations};
 use super::unsupported::NONE;
 use super::waiting::{self, WaitObject};
 use crate::provider::abi::{
-    self, fi_cq_attr, fi_cq_err_entry, fi_cq_tagged_entry, fi_ops, fi_ops_cq, fid, fid_cq, fid_domain, version,
+    self, fi_cq_attr, fi_cq_err_entry, fi_cq_tagged_entry, fi_ops, fi_ops_cq, fid, fid_cq, fid_domain,
+    version,
 };
 use crate::provider::error::{Outcome, fail, integer, size};
 use crate::provider::state::Target;
@@ -318,4 +319,3 @@ static CQ_OPS: fi_ops_cq = fi_ops_cq {
     strerror: error_text,
     export_xpu: NONE,
 };
-

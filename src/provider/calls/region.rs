@@ -13,7 +13,12 @@ use crate::provider::error::{Outcome, fail, integer};
 
 /// # Safety
 /// An open domain, and a place for the region.
-unsafe fn open(domain: *mut fid, flags: u64, region: *mut *mut fid_mr, context: *mut c_void) -> Outcome<c_int> {
+unsafe fn open(
+    domain: *mut fid,
+    flags: u64,
+    region: *mut *mut fid_mr,
+    context: *mut c_void,
+) -> Outcome<c_int> {
     if flags != 0 {
         return fail(abi::FI_EBADFLAGS);
     }

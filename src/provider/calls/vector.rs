@@ -86,7 +86,8 @@ impl Results {
         if flags & !(abi::FI_MORE | abi::FI_SYNC_ERR) != 0 {
             return fail(abi::FI_EBADFLAGS);
         }
-        let errors: *mut c_int = if flags & abi::FI_SYNC_ERR != 0 { context.cast() } else { std::ptr::null_mut() };
+        let errors: *mut c_int =
+            if flags & abi::FI_SYNC_ERR != 0 { context.cast() } else { std::ptr::null_mut() };
         if flags & abi::FI_SYNC_ERR != 0 && errors.is_null() {
             return fail(abi::FI_EINVAL);
         }
@@ -266,7 +267,12 @@ unsafe extern "C" fn remove(av: *mut fid_av, numbers: *mut u64, count: size_t, f
     })
 }
 
-unsafe extern "C" fn lookup(av: *mut fid_av, number: u64, address: *mut c_void, length: *mut size_t) -> c_int {
+unsafe extern "C" fn lookup(
+    av: *mut fid_av,
+    number: u64,
+    address: *mut c_void,
+    length: *mut size_t,
+) -> c_int {
     integer(|| {
         // SAFETY: the application's: an open vector.
         let object = unsafe { of(av) };

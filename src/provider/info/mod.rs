@@ -104,7 +104,10 @@ fn places(
         only.is_none_or(|only| interface.name == only || interface.address.to_string() == only)
     };
     let everywhere = |port: u16, destination: Option<SocketAddr>| {
-        here.iter().filter(usable).map(|interface| place(interface, interface.socket(port), destination)).collect()
+        here.iter()
+            .filter(usable)
+            .map(|interface| place(interface, interface.socket(port), destination))
+            .collect()
     };
     if is_source && node.is_some() {
         let found = resolve(node, service, is_numeric)?;

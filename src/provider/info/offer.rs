@@ -107,7 +107,10 @@ fn check_names(hints: &Hints) -> Result<(), Reason> {
 }
 
 fn check_endpoint(ep: &fi_ep_attr) -> Result<(), Reason> {
-    check([abi::FI_EP_UNSPEC, abi::FI_EP_RDM].contains(&ep.r#type.into()), "an endpoint type other than RDM")?;
+    check(
+        [abi::FI_EP_UNSPEC, abi::FI_EP_RDM].contains(&ep.r#type.into()),
+        "an endpoint type other than RDM",
+    )?;
     check(ep.protocol == 0 || ep.protocol == PROTOCOL, "another protocol")?;
     check(ep.protocol_version <= PROTOCOL_VERSION, "a newer protocol")?;
     check(ep.max_msg_size <= MESSAGE_MAX, "longer messages")?;

@@ -6,10 +6,10 @@ use super::hints::Hints;
 use super::offer::{Offer, all_caps, offer};
 use super::*;
 use crate::provider::abi::{
-    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_HMEM, FI_LOCAL_COMM, FI_MR_ALLOCATED, FI_MR_ENDPOINT,
-    FI_MR_HMEM, FI_MSG, FI_MULTI_RECV, FI_ORDER_SAS, FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL, FI_RECV,
-    FI_REMOTE_COMM, FI_RMA, FI_SEND, FI_SOURCE, FI_TAGGED, FI_TAGGED_DIRECTED_RECV, FI_THREAD_DOMAIN, FI_THREAD_SAFE,
-    fi_domain_attr, fi_ep_attr, fi_fabric_attr, fi_rx_attr, fi_tx_attr,
+    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_HMEM, FI_LOCAL_COMM, FI_MR_ALLOCATED,
+    FI_MR_ENDPOINT, FI_MR_HMEM, FI_MSG, FI_MULTI_RECV, FI_ORDER_SAS, FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL,
+    FI_RECV, FI_REMOTE_COMM, FI_RMA, FI_SEND, FI_SOURCE, FI_TAGGED, FI_TAGGED_DIRECTED_RECV,
+    FI_THREAD_DOMAIN, FI_THREAD_SAFE, fi_domain_attr, fi_ep_attr, fi_fabric_attr, fi_rx_attr, fi_tx_attr,
 };
 
 fn parameters() -> Parameters {

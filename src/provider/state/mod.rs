@@ -20,11 +20,11 @@ use self::counter::Counter;
 use self::endpoint::EndpointState;
 use self::queue::{Queue, Waiting};
 use self::vector::Vector;
+use super::abi;
 use super::clock::now;
 use super::error::{Code, Outcome, code};
 use super::turn::NoWork;
 use super::wait::WaitSet;
-use super::abi;
 use crate::domain::Handle;
 use crate::endpoint::Address;
 use crate::seam::Segment;
@@ -58,11 +58,8 @@ impl State {
         let Some(endpoint) = &mut state.endpoint else { return 0 };
         // What a failed transport had said before is reported below; calls that want more are told of the failure.
         let moved = endpoint.progress(now).unwrap_or_default();
-        let mut places = Places {
-            queues: &mut self.queues,
-            counters: &mut self.counters,
-            vectors: &mut self.segments,
-        };
+        let mut places =
+            Places { queues: &mut self.queues, counters: &mut self.counters, vectors: &mut self.segments };
         while let Some(completion) = endpoint.poll_completion() {
             places.handle(&state.transmit, &state.receive, &completion);
         }
@@ -187,7 +184,8 @@ impl State {
         let mut place = 0;
         while let Some(index) = self.endpoints_of(target).get(place).copied() {
             place += 1;
-            let Some(endpoint) = self.endpoints.get_mut(index).and_then(|state| state.endpoint.as_mut()) else {
+            let Some(endpoint) = self.endpoints.get_mut(index).and_then(|state| state.endpoint.as_mut())
+            else {
                 continue;
             };
             if !endpoint.may_wait() {
@@ -212,7 +210,9 @@ impl State {
         let Some(state) = self.endpoints.get_mut(index) else { return };
         let is_awaited = self.automatic.is_some()
             || state.queues().any(|queue| self.queues.get(queue).is_some_and(|q| q.waiting.is_armed()))
-            || state.counters().any(|counter| self.counters.get(counter).is_some_and(|c| c.waiting.is_armed()));
+            || state
+                .counters()
+                .any(|counter| self.counters.get(counter).is_some_and(|c| c.waiting.is_armed()));
         if !is_awaited || state.endpoint.as_mut().is_none_or(crate::endpoint::Endpoint::may_wait) {
             return;
         }

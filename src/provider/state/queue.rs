@@ -83,11 +83,7 @@ pub(in crate::provider) struct Queue {
 
 impl Queue {
     pub(in crate::provider) fn new(capacity: usize, set: Option<Arc<WaitSet>>) -> Self {
-        Self {
-            entries: VecDeque::with_capacity(capacity),
-            endpoints: Vec::new(),
-            waiting: Waiting::new(set),
-        }
+        Self { entries: VecDeque::with_capacity(capacity), endpoints: Vec::new(), waiting: Waiting::new(set) }
     }
 
     #[inline]

@@ -159,7 +159,8 @@ impl State {
         let (flags, is_reported) = incoming.flags.resolve(&state.receive);
         let marks = Marks::new(true, is_reported);
         let is_directed = state.is_directed[usize::from(incoming.space == Space::Untagged)];
-        let source = (is_directed && incoming.source != abi::FI_ADDR_UNSPEC).then_some(Address(incoming.source));
+        let source =
+            (is_directed && incoming.source != abi::FI_ADDR_UNSPEC).then_some(Address(incoming.source));
         if flags & (abi::FI_PEEK | abi::FI_CLAIM | abi::FI_DISCARD) != 0 {
             return self.look(index, incoming, source, (flags, marks));
         }
@@ -243,12 +244,7 @@ impl State {
 
     /// The memory as transports know it. An io vector is kept until the operation is over.
     #[inline]
-    fn buffer(
-        &mut self,
-        index: usize,
-        memory: &Memory<'_>,
-        marks: Marks,
-    ) -> Outcome<(Buffer, Marks)> {
+    fn buffer(&mut self, index: usize, memory: &Memory<'_>, marks: Marks) -> Outcome<(Buffer, Marks)> {
         match memory {
             Memory::Bytes(_) => Ok((Buffer::default(), marks)),
             Memory::One(buffer) => Ok((*buffer, marks)),
@@ -298,5 +294,4 @@ const SEND_FLAGS: u64 = abi::FI_REMOTE_CQ_DATA
     | abi::FI_DELIVERY_COMPLETE
     | abi::FI_MATCH_COMPLETE;
 const RECEIVE_FLAGS: u64 = abi::FI_COMPLETION | abi::FI_MORE | abi::FI_MULTI_RECV;
-const LOOK_FLAGS: u64 =
-    abi::FI_PEEK | abi::FI_CLAIM | abi::FI_DISCARD | abi::FI_COMPLETION | abi::FI_MORE;
+const LOOK_FLAGS: u64 = abi::FI_PEEK | abi::FI_CLAIM | abi::FI_DISCARD | abi::FI_COMPLETION | abi::FI_MORE;
