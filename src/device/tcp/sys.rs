@@ -61,7 +61,7 @@ pub(super) fn send<'a>(stream: &TcpStream, parts: impl Iterator<Item = Part<'a>>
     // SAFETY: all zeros is a msghdr without anything.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = vectors.as_mut_ptr();
-    message.msg_iovlen = count.try_into().unwrap_or(0);
+    message.msg_iovlen = count;
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: the vectors are slices, or stretches that the host promised; they are only read.
     count_of(unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, flags) })
