@@ -1,5 +1,7 @@
 //! The file that libfabric loads: what it exports, and what it needs.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -1,5 +1,7 @@
 //! Messages between two endpoints of one process, through libfabric: what arrives, and what completions say.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 mod common;
 
 use common::{Received, Side, TAGGED_RECEIVE, Wanted, minus};

@@ -1,5 +1,7 @@
 //! Objects: what can be opened, bound, asked and closed, in which order, and what is refused.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 mod common;
 
 use std::ptr;

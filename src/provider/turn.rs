@@ -7,6 +7,7 @@
 use crate::domain::{Domain, Handle, Owner, Refusal, Unsynchronised};
 
 /// A value for one call at a time.
+#[allow(clippy::large_enum_variant, reason = "there is one a domain")]
 pub(super) enum Turn<T> {
     /// Locked.
     Shared(Owner<T, NoWork>),

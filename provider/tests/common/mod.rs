@@ -1,7 +1,6 @@
 //! An application: it knows libfabric's library and tables alone, and finds the provider as every other does.
 
 #![allow(dead_code, unused_imports, reason = "not every test uses everything")]
-#![allow(clippy::missing_panics_doc, reason = "tests")]
 
 pub(crate) mod library;
 pub(crate) mod side;

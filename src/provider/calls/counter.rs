@@ -26,7 +26,11 @@ pub(super) unsafe extern "C" fn open(
         let (mut events, mut kind, mut flags) = (0, 0, 0);
         if !attr.is_null() {
             // SAFETY: the application's: attributes of API 1.17 at least.
-            (events, kind, flags) = unsafe { ((*attr).events, (*attr).wait_obj, (*attr).flags) };
+            events = unsafe { (*attr).events };
+            // SAFETY: as above.
+            kind = unsafe { (*attr).wait_obj };
+            // SAFETY: as above.
+            flags = unsafe { (*attr).flags };
         }
         if u64::from(events) != abi::FI_CNTR_EVENTS_COMP {
             return fail(abi::FI_ENOSYS);
@@ -133,8 +137,10 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the application's: an open counter, and the argument of the command.
-    integer(|| unsafe { of(fid.cast()).extra.control(command, argument) })
+    // SAFETY: the application's: an open counter.
+    let object = unsafe { of(fid.cast()) };
+    // SAFETY: the application's: the argument of the command.
+    integer(|| unsafe { object.extra.control(command, argument) })
 }
 
 unsafe extern "C" fn read(cntr: *mut fid_cntr) -> u64 {

@@ -106,8 +106,10 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the application's: an open queue, and the argument of the command.
-    integer(|| unsafe { of(fid.cast()).wait.control(command, argument) })
+    // SAFETY: the application's: an open queue.
+    let object = unsafe { of(fid.cast()) };
+    // SAFETY: the application's: the argument of the command.
+    integer(|| unsafe { object.wait.control(command, argument) })
 }
 
 unsafe extern "C" fn read(

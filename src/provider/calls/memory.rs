@@ -34,7 +34,9 @@ impl Stretches {
         let mut parts = [Segment::default(); LIMIT];
         for (place, part) in parts.iter_mut().enumerate().take(count) {
             // SAFETY: the caller's.
-            let one = unsafe { &*vector.add(place) };
+            let one = unsafe { vector.add(place) };
+            // SAFETY: the caller's.
+            let one = unsafe { &*one };
             *part = Segment { address: address(one.iov_base), length: one.iov_len as u64, key: 0 };
         }
         Ok(Self { parts, count })

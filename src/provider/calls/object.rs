@@ -84,6 +84,18 @@ pub(super) const fn operations(
     fi_ops { size: size_of::<fi_ops>(), close, bind, control, ops_open: NONE, tostr: NONE, ops_set: NONE }
 }
 
+/// Write to a place of an array.
+///
+/// # Safety
+/// The array has that place.
+#[inline]
+pub(super) unsafe fn write_at<T>(array: *mut T, place: usize, value: T) {
+    // SAFETY: the caller's.
+    let to = unsafe { array.add(place) };
+    // SAFETY: the caller's.
+    unsafe { to.write(value) };
+}
+
 /// Nothing can be bound to it.
 pub(super) unsafe extern "C" fn no_bind(_: *mut fid, _: *mut fid, _: u64) -> c_int {
     -crate::provider::error::code(abi::FI_ENOSYS).0

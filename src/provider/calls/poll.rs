@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libc::{c_int, c_void};
 
-use super::object::{self, head, no_bind, no_control, operations};
+use super::object::{self, head, no_bind, no_control, operations, write_at};
 use super::{counter, domain, queue};
 use crate::provider::abi::{self, fi_ops, fi_ops_poll, fi_poll_attr, fid, fid_domain, fid_poll};
 use crate::provider::error::{Outcome, fail, integer};
@@ -93,7 +93,7 @@ unsafe extern "C" fn poll(poll: *mut fid_poll, contexts: *mut *mut c_void, count
                     // SAFETY: the application's: members are open.
                     let context = unsafe { (*member.object).context };
                     // SAFETY: the application's: so much room.
-                    unsafe { contexts.add(found).write(context) };
+                    unsafe { write_at(contexts, found, context) };
                     found += 1;
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
 use super::domain;
-use super::object::{self, head, no_bind, operations};
+use super::object::{self, head, no_bind, operations, write_at};
 use super::unsupported::NONE;
 use super::waiting::{self, WaitObject};
 use crate::provider::abi::{
@@ -119,7 +119,7 @@ impl Object {
                 unsafe { std::ptr::copy_nonoverlapping((&raw const shown).cast::<u8>(), to, size) };
                 if !sources.is_null() {
                     // SAFETY: the caller's.
-                    unsafe { sources.add(place).write(entry.source) };
+                    unsafe { write_at(sources, place, entry.source) };
                 }
             })
         })
@@ -171,8 +171,10 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the application's: an open queue, and the argument of the command.
-    integer(|| unsafe { of(fid.cast()).wait().control(command, argument) })
+    // SAFETY: the application's: an open queue.
+    let object = unsafe { of(fid.cast()) };
+    // SAFETY: the application's: the argument of the command.
+    integer(|| unsafe { object.wait().control(command, argument) })
 }
 
 unsafe extern "C" fn read(cq: *mut fid_cq, buffer: *mut c_void, count: size_t) -> ssize_t {
@@ -259,25 +261,22 @@ unsafe fn write_error(entry: &Entry, to: *mut fi_cq_err_entry, api: u32) {
     let begin = shown(entry);
     // SAFETY: the caller's; every API has these, and an error entry begins like one with a tag.
     unsafe { to.cast::<fi_cq_tagged_entry>().write(begin) };
-    // SAFETY: every API has it.
-    let (overflow, error, provider_error) =
-        unsafe { (&raw mut (*to).olen, &raw mut (*to).err, &raw mut (*to).prov_errno) };
-    // SAFETY: a field of the entry.
-    unsafe { overflow.write(usize::try_from(entry.overflow).unwrap_or(usize::MAX)) };
-    // SAFETY: a field of the entry.
-    unsafe { error.write(entry.error) };
-    // SAFETY: a field of the entry.
-    unsafe { provider_error.write(entry.error) };
+    // SAFETY: a field that every API has.
+    unsafe { (*to).olen = usize::try_from(entry.overflow).unwrap_or(usize::MAX) };
+    // SAFETY: a field that every API has.
+    unsafe { (*to).err = entry.error };
+    // SAFETY: a field that every API has.
+    unsafe { (*to).prov_errno = entry.error };
     if api < version(1, 5) {
-        // SAFETY: a field of the entry; later it is the application's buffer, which stays as it is.
-        unsafe { (&raw mut (*to).err_data).write(std::ptr::null_mut()) };
+        // SAFETY: a field that every API has; later it is the application's buffer, which stays as it is.
+        unsafe { (*to).err_data = std::ptr::null_mut() };
     } else {
         // SAFETY: entries of API 1.5 and later have it.
-        unsafe { (&raw mut (*to).err_data_size).write(0) };
+        unsafe { (*to).err_data_size = 0 };
     }
     if api >= version(1, 20) {
         // SAFETY: entries of API 1.20 and later have it.
-        unsafe { (&raw mut (*to).src_addr).write(entry.source) };
+        unsafe { (*to).src_addr = entry.source };
     }
 }
 

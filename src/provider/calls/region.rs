@@ -76,7 +76,11 @@ unsafe extern "C" fn register_attributes(
             return fail(abi::FI_EINVAL);
         }
         // SAFETY: the application's: attributes of API 1.17 at least.
-        let (count, interface, context) = unsafe { ((*attr).iov_count, (*attr).iface, (*attr).context) };
+        let count = unsafe { (*attr).iov_count };
+        // SAFETY: as above.
+        let interface = unsafe { (*attr).iface };
+        // SAFETY: as above.
+        let context = unsafe { (*attr).context };
         if count > 1 {
             return fail(abi::FI_EINVAL);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libc::{c_char, c_int, c_void, size_t};
 
 use super::domain;
-use super::object::{self, head, no_bind, no_control, operations};
+use super::object::{self, head, no_bind, no_control, operations, write_at};
 use super::text::write_text;
 use super::unsupported::NONE;
 use crate::provider::abi::{self, fi_av_attr, fi_ops, fi_ops_av, fid, fid_av, fid_domain};
@@ -98,12 +98,12 @@ impl Results {
         let number = outcome.unwrap_or(abi::FI_ADDR_NOTAVAIL);
         if !self.numbers.is_null() {
             // SAFETY: the caller's of `new`: there is a place for each address.
-            unsafe { self.numbers.add(self.place).write(number) };
+            unsafe { write_at(self.numbers, self.place, number) };
         }
         if !self.errors.is_null() {
             let error = outcome.err().map_or(0, |Code(code)| code);
             // SAFETY: as before.
-            unsafe { self.errors.add(self.place).write(error) };
+            unsafe { write_at(self.errors, self.place, error) };
         }
         self.place += 1;
         self.inserted += c_int::from(outcome.is_ok());
@@ -260,8 +260,11 @@ unsafe extern "C" fn remove(av: *mut fid_av, numbers: *mut u64, count: size_t, f
         let numbers = unsafe { std::slice::from_raw_parts(numbers, count) };
         object.domain.with(|state| {
             // As many as can be, and the first error.
-            let outcomes = numbers.iter().map(|number| state.leave(object.index, *number));
-            outcomes.fold(Ok(()), |first, next| first.and(next))
+            let mut outcome = Ok(());
+            for number in numbers {
+                outcome = outcome.and(state.leave(object.index, *number));
+            }
+            outcome
         })?;
         Ok(0)
     })

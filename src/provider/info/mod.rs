@@ -72,10 +72,7 @@ fn answer(
     if parameters.tag_matching == TagMatching::Require {
         return fail(abi::FI_ENODATA);
     }
-    let offer = match offer::offer(api, hints, &parameters) {
-        Ok(offer) => offer,
-        Err(_) => return fail(abi::FI_ENODATA),
-    };
+    let Ok(offer) = offer::offer(api, hints, &parameters) else { return fail(abi::FI_ENODATA) };
     let mut list = List::new();
     let mut is_empty = true;
     for place in places(node, service, flags, hints, parameters.iface.as_deref())? {

@@ -128,7 +128,10 @@ impl Queue {
     /// # Errors
     /// `FI_EAGAIN`: none is.
     pub(in crate::provider) fn read_error(&mut self) -> Outcome<Entry> {
-        self.entries.pop_front_if(|entry| entry.error != 0).ok_or(AGAIN)
+        match self.entries.front() {
+            Some(entry) if entry.error != 0 => self.entries.pop_front().ok_or(AGAIN),
+            Some(_) | None => Err(AGAIN),
+        }
     }
 }
 
