@@ -39,7 +39,7 @@ impl Memory {
     /// The device's part: the payload goes where it shall.
     #[inline]
     fn place(&mut self) {
-        self.buffer.copy_from_slice(black_box(&self.payload));
+        self.buffer = *black_box::<&[u8; MESSAGE_BYTES]>(&self.payload);
         black_box(&mut self.buffer);
     }
 }
@@ -101,8 +101,8 @@ impl Subject for EngineSubject {
     fn post(&mut self, receive: &Receive) -> Option<ReceiveId> {
         match self.engine.post_placing(receive, &mut self.memory) {
             Posting::Queued(receive) => Some(receive),
-            Posting::Placed(message) => {
-                // The completion, read.
+            Posting::Placed(ref message) => {
+                // The completion, read where it lies.
                 assert_eq!(black_box(message).length, MESSAGE_BYTES as u64);
                 None
             }

@@ -26,36 +26,34 @@ impl Engine {
         if device.0 as usize >= self.offload.plain_count() {
             return self.handle_arrived_among_nics(device, arrival);
         }
-        let mut answer = Answer::Hold;
-        self.handle_arrived_in_software(device, arrival, &mut answer);
-        answer
+        self.handle_arrived_in_software(device, arrival)
     }
 
-    /// The answer is written where it is to stay. Budget: 110 instructions where a short list has a receive that takes a
-    /// message in hand.
+    /// Budget: 110 instructions where a short list has a receive that takes a message in hand.
     #[inline(never)]
-    fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival, answer: &mut Answer) {
+    fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
         match self.matcher.arrive(envelope, ()) {
-            // The answer says so already.
-            Arrived::Unexpected(id) => self.held.set(id, Held::new(device, arrival)),
+            Arrived::Unexpected(id) => {
+                self.held.set(id, || Held::new(device, arrival));
+                Answer::Hold
+            }
             Arrived::Matched { receive, .. } => {
-                let Some(slot) = self.slots.get(receive) else { return };
+                let Some(slot) = self.slots.get(receive) else { return Answer::Hold };
                 if arrival.in_hand && slot.multi == NONE && self.completions.has_room() {
                     self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
-                    *answer = Answer::Accept { buffer: slot.buffer, transfer: None };
-                } else {
-                    self.accept_arrival(device, arrival, receive, answer);
+                    return Answer::Accept { buffer: slot.buffer, transfer: None };
                 }
+                self.accept_arrival(device, arrival, receive)
             }
         }
     }
 
     #[inline(never)]
-    fn accept_arrival(&mut self, device: DeviceId, arrival: &Arrival, id: ReceiveId, answer: &mut Answer) {
-        let Some(&slot) = self.slots.get(id) else { return };
+    fn accept_arrival(&mut self, device: DeviceId, arrival: &Arrival, id: ReceiveId) -> Answer {
+        let Some(&slot) = self.slots.get(id) else { return Answer::Hold };
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        *answer = self.accept_now(envelope, &Held::new(device, arrival), arrival.in_hand, &slot);
+        self.accept_now(envelope, &Held::new(device, arrival), arrival.in_hand, &slot)
     }
 
     /// The same with a device about that matches, or with senders that are known by another number since.

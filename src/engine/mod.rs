@@ -470,7 +470,7 @@ impl Engine {
     #[inline]
     fn queue_unexpected(&mut self, envelope: Envelope, held: Held) {
         let id = self.matcher.queue_unexpected(envelope, ());
-        self.held.set(id, held);
+        self.held.set(id, || held);
     }
 
     fn fault(&mut self, device: DeviceId, fault: Fault) {

@@ -108,9 +108,9 @@ impl Engine {
     /// Budget: 80 instructions where no message waits and few receives are posted.
     #[inline(never)]
     fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
-        if receive.kind == Kind::Once && self.matcher.unexpected_len() == 0 {
+        if receive.kind == Kind::Once && !self.matcher.has_unexpected() {
             let id = self.matcher.queue_posted(receive.pattern, Stay::Once, ());
-            self.slots.set(id, Slot::new(receive));
+            self.slots.set(id, || Slot::new(receive));
             return Posting::Queued(id);
         }
         self.post_searching(receive, placer)
@@ -124,7 +124,7 @@ impl Engine {
         }
         match self.matcher.post(receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
-                self.slots.set(id, Slot::new(receive));
+                self.slots.set(id, || Slot::new(receive));
                 Posting::Queued(id)
             }
             Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
@@ -164,7 +164,7 @@ impl Engine {
             && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
             && let Some(id) = self.matcher.try_post(&receive.pattern, ())
         {
-            self.slots.set(id, Slot { record, ..Slot::new(receive) });
+            self.slots.set(id, || Slot { record, ..Slot::new(receive) });
             self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
             return Posting::Queued(id);
         }
@@ -182,7 +182,7 @@ impl Engine {
         let Some(way) = way else { return self.post_any(receive, placer) };
         match self.matcher.post(receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
-                self.slots.set(id, Slot { record: way.record, ..Slot::new(receive) });
+                self.slots.set(id, || Slot { record: way.record, ..Slot::new(receive) });
                 self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer);
                 Posting::Queued(id)
             }
@@ -197,7 +197,7 @@ impl Engine {
         }
         match self.matcher.post(receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
-                self.slots.set(id, Slot::new(receive));
+                self.slots.set(id, || Slot::new(receive));
                 if self.offload.is_active() {
                     self.track(id, receive, false);
                 }
@@ -234,7 +234,7 @@ impl Engine {
             }
         }
         let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, ());
-        self.slots.set(id, slot);
+        self.slots.set(id, || slot);
         if let Some(multi) = self.multis.get_mut(multi) {
             multi.receive = Some(id);
         }

@@ -283,6 +283,13 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.posted.store.len()
     }
 
+    /// Whether any message is unexpected: quicker than asking how many.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_unexpected(&self) -> bool {
+        !self.unexpected.store.is_empty()
+    }
+
     /// How many messages are unexpected.
     #[inline]
     #[must_use]

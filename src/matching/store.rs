@@ -99,6 +99,11 @@ impl<T: Entry> Store<T> {
         !self.is_dense() && self.indexed != 0
     }
 
+    #[inline(always)]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.held | self.indexed as u64 == 0
+    }
+
     /// How many entries there are.
     #[inline]
     pub(super) const fn len(&self) -> usize {
