@@ -122,7 +122,36 @@ impl Engine {
         if receive.kind != Kind::Once {
             return self.post_any(receive, placer);
         }
+        if !self.matcher.is_unexpected_short() {
+            return self.post_searching_index(receive, placer);
+        }
         match self.matcher.post(receive.pattern, Stay::Once, ()) {
+            Posted::Queued(id) => {
+                self.slots.set(id, || Slot::new(receive));
+                Posting::Queued(id)
+            }
+            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
+        }
+    }
+
+    /// Budget: 170 instructions where the only live class has a message that fits, and the placer takes it.
+    #[inline(never)]
+    fn post_searching_index(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        match self.matcher.take_unexpected_for(&receive.pattern) {
+            Ok(Some((id, envelope, ()))) => self.take_held(envelope, id, receive, placer),
+            Ok(None) => self.post_past_index(receive, placer, true),
+            Err(_) => self.post_past_index(receive, placer, false),
+        }
+    }
+
+    #[inline(never)]
+    fn post_past_index(
+        &mut self,
+        receive: &Receive,
+        placer: &mut impl Placer,
+        none_indexed: bool,
+    ) -> Posting {
+        match self.matcher.post_past_index(&receive.pattern, Stay::Once, (), none_indexed) {
             Posted::Queued(id) => {
                 self.slots.set(id, || Slot::new(receive));
                 Posting::Queued(id)

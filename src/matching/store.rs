@@ -323,9 +323,30 @@ impl<T: Entry> Store<T> {
     #[inline(always)]
     fn settle(&mut self) {
         self.indexed -= 1;
-        if self.indexed == 0 && !self.is_dense() {
+        if self.indexed == 0 {
+            self.begin_again();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_again(&mut self) {
+        if !self.is_dense() {
             self.enter_dense();
         }
+    }
+
+    /// An indexed entry with this sequence number was matched, and the caller has released it. Budget: 22 instructions.
+    #[inline(always)]
+    pub(super) fn note_taken(&mut self, slot: u32, sequence: u64) {
+        if slot < LOW_SLOTS {
+            self.unpin(slot);
+        } else {
+            self.free.put(self.free_len as usize, slot);
+            self.free_len += 1;
+        }
+        self.settle();
+        self.matched_indexed(sequence);
     }
 
     /// Take out an indexed entry. But for its sequence number it can still be read. Budget: 18 instructions.
@@ -343,12 +364,18 @@ impl<T: Entry> Store<T> {
     #[inline(never)]
     fn remove_indexed_low(&mut self, slot: u32) {
         self.at_mut(slot).release();
+        self.unpin(slot);
+        self.settle();
+    }
+
+    /// The indexed entry of a slot that can be dense has left.
+    #[inline(never)]
+    fn unpin(&mut self, slot: u32) {
         let place = 1 << (slot % PLACES);
         self.pinned[(slot / PLACES % REGIONS) as usize] &= !place;
         if self.is_dense() && slot / PLACES == self.base / PLACES {
             self.barred &= !(place & self.allowed);
         }
-        self.settle();
     }
 
     /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and

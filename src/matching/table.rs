@@ -42,12 +42,13 @@ pub(super) struct Place {
 
 /// A key may be in an overflow line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Elsewhere;
+pub(crate) struct Elsewhere;
 
 /// An occupied cell of a key's own line.
 pub(super) struct Cell<'a> {
     line: &'a mut Line,
-    top: u32,
+    /// The top bit of its byte of the control word.
+    top: u64,
     keys: &'a mut u32,
     pub(super) slot: u32,
 }
@@ -56,7 +57,7 @@ impl Cell<'_> {
     /// The key has no entries left. Budget: 6 instructions.
     #[inline(always)]
     pub(super) fn clear(self) {
-        self.line.control &= !(0xff << (self.top & 0x38));
+        self.line.control &= !((self.top << 1).wrapping_sub(self.top >> 7));
         *self.keys -= 1;
     }
 }
@@ -170,7 +171,7 @@ impl Table {
             return Err(Elsewhere);
         }
         let slot = line.slot(cell_of(cells));
-        Ok(Some(Cell { line, top: cells.trailing_zeros(), keys: &mut self.keys, slot }))
+        Ok(Some(Cell { line, top: cells, keys: &mut self.keys, slot }))
     }
 
     /// Add a key if no cell of its own line can be the same key's and one is free: whether it was so. Budget: 40
