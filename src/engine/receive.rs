@@ -125,7 +125,7 @@ impl Engine {
         if !self.matcher.is_unexpected_short() {
             return self.post_searching_index(receive, placer);
         }
-        match self.matcher.post(receive.pattern, Stay::Once, ()) {
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
                 self.slots.set(id, || Slot::new(receive));
                 Posting::Queued(id)
@@ -209,7 +209,7 @@ impl Engine {
             Kind::Multi { .. } => None,
         };
         let Some(way) = way else { return self.post_any(receive, placer) };
-        match self.matcher.post(receive.pattern, Stay::Once, ()) {
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
                 self.slots.set(id, || Slot { record: way.record, ..Slot::new(receive) });
                 self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer);
@@ -224,7 +224,7 @@ impl Engine {
         if let Kind::Multi { least } = receive.kind {
             return self.post_multi(receive, least);
         }
-        match self.matcher.post(receive.pattern, Stay::Once, ()) {
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
                 self.slots.set(id, || Slot::new(receive));
                 if self.offload.is_active() {

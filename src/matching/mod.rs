@@ -91,8 +91,14 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
+        self.post_where_it_lies(&pattern, stay, value)
+    }
+
+    /// [`Self::post`], for a caller who has the pattern in memory anyway.
+    #[inline(always)]
+    pub(crate) fn post_where_it_lies(&mut self, pattern: &Pattern, stay: Stay, value: R) -> Posted<M> {
         if self.unexpected.store.is_short()
-            && let Some(wanted) = Wanted::without_group(&pattern)
+            && let Some(wanted) = Wanted::without_group(pattern)
         {
             if let Some(found) = self.unexpected.find_current(&wanted) {
                 let (message, envelope, value) = found.entry.taken(found.slot);
@@ -102,7 +108,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
             return Posted::Queued(self.posted.queue(wanted, stay, value));
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.
-        match self.post_any(&pattern, stay, value) {
+        match self.post_any(pattern, stay, value) {
             Posted::Matched { message, envelope, value } => Posted::Matched { message, envelope, value },
             Posted::Queued(receive) => Posted::Queued(receive),
         }
@@ -177,7 +183,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
             }
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.
-        match self.arrive_any(&envelope, value) {
+        match self.arrive_any(envelope, value) {
             Arrived::Matched { receive, value } => Arrived::Matched { receive, value },
             Arrived::Unexpected(message) => Arrived::Unexpected(message),
         }
@@ -199,11 +205,11 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     #[cold]
     #[inline(never)]
-    fn arrive_any(&mut self, envelope: &Envelope, value: M) -> Arrived<R> {
-        match self.take_posted_for(envelope) {
+    fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        match self.take_posted_for(&envelope) {
             Ok(Some((receive, value))) => Arrived::Matched { receive, value },
-            Ok(None) => self.arrive_past_index(envelope, value, true),
-            Err(_) => self.arrive_past_index(envelope, value, false),
+            Ok(None) => self.arrive_past_index(&envelope, value, true),
+            Err(_) => self.arrive_past_index(&envelope, value, false),
         }
     }
 

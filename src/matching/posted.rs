@@ -58,7 +58,11 @@ impl<R: Copy> PostedList<R> {
     pub(super) fn queue(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
         match self.queue_dense(wanted, stay, value) {
             Some(id) => id,
-            None => self.queue_slow(wanted, stay, value),
+            // Put together again, so that only who comes here has it in memory.
+            None => {
+                let Wanted { tag, mask, source_mask, source, is_group } = wanted;
+                self.queue_slow(Wanted { tag, mask, source_mask, source, is_group }, stay, value)
+            }
         }
     }
 

@@ -159,7 +159,7 @@ impl<T: Entry> Store<T> {
     }
 
     /// An entry in a slot that an index or the ring names.
-    #[inline]
+    #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
         if slot < LOW_SLOTS {
             self.low(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
@@ -168,7 +168,7 @@ impl<T: Entry> Store<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
         if slot < LOW_SLOTS {
             self.low_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
@@ -177,14 +177,14 @@ impl<T: Entry> Store<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn low(&self, slot: u32) -> Option<&T> {
         let other = &self.regions[(slot / PLACES % REGIONS) as usize];
         let region = if slot / PLACES == self.base / PLACES { &self.current } else { other };
         Some(&region.as_ref()?.0[(slot % PLACES) as usize])
     }
 
-    #[inline]
+    #[inline(always)]
     fn low_mut(&mut self, slot: u32) -> Option<&mut T> {
         let other = &mut self.regions[(slot / PLACES % REGIONS) as usize];
         let region = if slot / PLACES == self.base / PLACES { &mut self.current } else { other };

@@ -53,7 +53,7 @@ impl<M: Copy> UnexpectedList<M> {
     pub(super) fn queue(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
         match self.queue_dense(message, value) {
             Some(id) => id,
-            None => self.queue_slow(message, value, groups),
+            None => self.queue_slow(*message, value, groups),
         }
     }
 
@@ -68,13 +68,13 @@ impl<M: Copy> UnexpectedList<M> {
 
     #[cold]
     #[inline(never)]
-    fn queue_slow(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> MessageId {
+    fn queue_slow(&mut self, envelope: Envelope, value: M, groups: &Groups) -> MessageId {
         if !self.store.is_indexed()
-            && let Some(id) = self.make_room(envelope, value, groups)
+            && let Some(id) = self.make_room(&envelope, value, groups)
         {
             return id;
         }
-        let (slot, sequence, message) = self.store.next_indexed(|| Message::new(envelope, value));
+        let (slot, sequence, message) = self.store.next_indexed(|| Message::new(&envelope, value));
         (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
         (message.sequence, message.value) = (sequence, value);
         message.links = [Link::alone(slot); LINKS_WITHIN];
