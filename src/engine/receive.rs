@@ -134,7 +134,7 @@ impl Engine {
         }
     }
 
-    /// Budget: 170 instructions where the only live class has a message that fits, and the placer takes it.
+    /// Budget: 190 instructions where the only live class has a message that fits, and the placer takes it.
     #[inline(never)]
     fn post_searching_index(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         match self.matcher.take_unexpected_for(&receive.pattern) {

@@ -166,7 +166,12 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         {
             return taken.or_else(|| self.unexpected.take_first_dense(&wanted, &self.groups));
         }
-        self.unexpected.take_first(&wanted, &self.groups)
+        self.take_unexpected_slow(&wanted)
+    }
+
+    #[inline(never)]
+    fn take_unexpected_slow(&mut self, wanted: &Wanted) -> Option<(MessageId, Envelope, M)> {
+        self.unexpected.take_first(wanted, &self.groups)
     }
 
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
@@ -250,6 +255,11 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         {
             return taken.or_else(|| self.posted.take_first_dense(envelope, &self.groups));
         }
+        self.take_posted_slow(envelope)
+    }
+
+    #[inline(never)]
+    fn take_posted_slow(&mut self, envelope: &Envelope) -> Option<(ReceiveId, R)> {
         self.posted.take_first(envelope, &self.groups)
     }
 

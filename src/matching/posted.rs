@@ -259,7 +259,7 @@ impl<R: Copy> PostedList<R> {
 
     /// A frequent case alone, for few instructions: every candidate is in its key's own line, and the winner is alone
     /// of its key and does not stay. An error says nothing. Budget: 70 instructions and 50 a class.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn take_first_of_classes(
         &mut self,
         message: &Envelope,
@@ -313,20 +313,26 @@ impl<R: Copy> PostedList<R> {
         let key = class.key_of(message.tag.0, message.source.0, groups);
         let fragment = fragment(self.hasher, key);
         let mask = class.mask;
-        let Some(cell) = class.table.cell(fragment)? else { return Ok(None) };
-        let slot = cell.slot;
-        let receive = self.store.at_mut(slot);
-        if !receive.has_key(mask, key) || receive.state & STAYS != 0 || receive.link.next() != slot {
-            return Err(Elsewhere);
+        let Some(mut candidates) = class.table.candidates(fragment) else { return Ok(None) };
+        while let Some(slot) = candidates.slot() {
+            let receive = self.store.at_mut(slot);
+            if !receive.has_key(mask, key) {
+                candidates.skip();
+                continue;
+            }
+            if receive.state & STAYS != 0 || receive.link.next() != slot {
+                return Err(Elsewhere);
+            }
+            candidates.clear();
+            let (sequence, value) = (receive.sequence, receive.value);
+            receive.release();
+            if class.table.keys() == 0 {
+                self.occupied = 0;
+            }
+            self.store.note_taken(slot, sequence);
+            return Ok(Some((ReceiveId::new(slot, low(sequence)), value)));
         }
-        cell.clear();
-        let (sequence, value) = (receive.sequence, receive.value);
-        receive.release();
-        if class.table.keys() == 0 {
-            self.occupied = 0;
-        }
-        self.store.note_taken(slot, sequence);
-        Ok(Some((ReceiveId::new(slot, low(sequence)), value)))
+        candidates.end()
     }
 
     #[inline(always)]

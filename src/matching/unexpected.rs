@@ -256,23 +256,29 @@ impl<M: Copy> UnexpectedList<M> {
         }
         self.searches = searches;
         class.used_at = searches;
-        let Some(cell) = class.table.cell(fragment(self.hasher, wanted.key()))? else { return Ok(None) };
-        let slot = cell.slot;
-        // Most often of all, no other message has the key.
-        let message = self.store.at_mut(slot);
-        let is_alone = message.links.get(number).is_some_and(|link| link.next() == slot);
-        if !is_alone || !message.fits(wanted) {
-            return Err(Elsewhere);
+        let fragment = fragment(self.hasher, wanted.key());
+        let Some(mut candidates) = class.table.candidates(fragment) else { return Ok(None) };
+        while let Some(slot) = candidates.slot() {
+            let message = self.store.at_mut(slot);
+            if !message.fits(wanted) {
+                candidates.skip();
+                continue;
+            }
+            // Most often of all, no other message has the key.
+            if message.links.get(number).is_none_or(|link| link.next() != slot) {
+                return Err(Elsewhere);
+            }
+            candidates.clear();
+            let (taken, sequence) = (message.taken(slot), message.sequence);
+            message.release();
+            // What is searched is live.
+            if self.live & (self.live - 1) != 0 {
+                self.unindex_from_others(slot, number, groups);
+            }
+            self.store.note_taken(slot, sequence);
+            return Ok(Some(taken));
         }
-        cell.clear();
-        let (taken, sequence) = (message.taken(slot), message.sequence);
-        message.release();
-        // What is searched is live.
-        if self.live & (self.live - 1) != 0 {
-            self.unindex_from_others(slot, number, groups);
-        }
-        self.store.note_taken(slot, sequence);
-        Ok(Some(taken))
+        candidates.end()
     }
 
     /// Make the class of what is wanted the one that [`Self::take_first_quick`] looks into: whether it was another.
