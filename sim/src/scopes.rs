@@ -42,7 +42,15 @@ pub fn all() -> Vec<Scope> {
     scopes.extend(three_and_three());
     scopes.extend(in_batches());
     scopes.extend(with_losses());
+    scopes.extend(in_silence());
     scopes
+}
+
+/// Scopes again in which the device tells of no ADD.
+fn in_silence() -> Vec<Scope> {
+    let is_longer = |scope: &Scope| scope.paths[0].tags == 2;
+    let scopes = [one_device(), with_second_path(), two_devices(), with_losses()].into_iter().flatten();
+    scopes.filter(is_longer).map(Scope::in_silence).chain([two_for_two().in_silence().in_batches()]).collect()
 }
 
 fn one_device() -> Vec<Scope> {
@@ -400,6 +408,12 @@ fn without_rendezvous(mut scope: Scope) -> Scope {
 /// Scopes large enough to show a reading that breaks order.
 #[must_use]
 pub fn for_readings() -> Vec<Scope> {
+    // A SYNC repairs some of it, and more SYNCs go out where ADDs are silent.
+    let told = readable().into_iter().map(|scope| Scope { silent_adds_max: 0, ..scope });
+    told.chain(readable().into_iter().map(Scope::in_silence)).collect()
+}
+
+fn readable() -> Vec<Scope> {
     vec![
         one("three of one tag", 2)
             .post(any(A, 0))

@@ -70,8 +70,9 @@ fn an_eager_message_is_matched_by_the_device_and_its_entry_is_released() {
         length: 5,
         immediate: None,
         stage: MatchStage::Complete,
+        released: true,
     };
-    assert_eq!(events[1..], [Event::Matched(expected), Event::Released(handle)]);
+    assert_eq!(events[1..], [Event::Matched(expected)]);
     assert_eq!(pair.right.read(0, 5), b"hello");
     assert_eq!(pair.left.device.poll_sent().unwrap().result, Ok(()));
     assert_eq!(pair.right.device.free(), (31, 64));

@@ -21,6 +21,14 @@ impl EventSink for Engine {
         self.handle_rest(device, event);
         Answer::Hold
     }
+
+    fn handle_matches(&mut self, device: DeviceId, matches: &[Match]) {
+        for matched in matches {
+            if !self.try_match(device, matched) {
+                self.handle_matched_in_full(device, matched);
+            }
+        }
+    }
 }
 
 impl Engine {
@@ -74,9 +82,16 @@ impl Engine {
         self.fault(device, if is_here { *fault } else { Fault::UnknownDevice { device } });
     }
 
-    /// Budget: 125 instructions for a match that is complete, of a receive among the newest.
     #[inline(never)]
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
+        if !self.try_match(device, matched) {
+            self.handle_matched_in_full(device, matched);
+        }
+    }
+
+    /// The usual match alone: it is complete, and of a receive among the newest. Budget: 125 instructions.
+    #[inline(always)]
+    fn try_match(&mut self, device: DeviceId, matched: &Match) -> bool {
         if self.renamed.is_empty()
             && self.completions.has_room()
             && let Some(record) = self.offload.usual_match(device, matched)
@@ -88,17 +103,20 @@ impl Engine {
             {
                 let end = End::Received(Received::of_match(device, matched, &record.buffer));
                 self.completions.put(Completion { context, end });
-                self.offload.handle_usual_match(matched.handle);
-                return;
+                self.offload.handle_usual_match(device, matched.handle, matched.released);
+                return true;
             }
         }
-        self.handle_matched_in_full(device, matched);
+        false
     }
 
     #[inline(never)]
     fn handle_matched_in_full(&mut self, device: DeviceId, matched: &Match) {
         let checked = self.take_match(device, matched);
         self.note(device, checked);
+        if matched.released {
+            self.handle_released_in_full(device, matched.handle);
+        }
     }
 
     fn take_match(&mut self, device: DeviceId, matched: &Match) -> Checked<()> {

@@ -77,22 +77,26 @@ impl Record {
         self.pinned == Some(device) && self.generation == handle.generation
     }
 
-    /// Posted, in software, with nothing to it yet.
-    #[inline(always)]
-    fn start(&mut self) {
-        (self.place, self.in_use) = (Place::Software, true);
-        (self.multi_receive, self.reason) = (false, Reason::DeviceFull);
+    /// Nothing is to it any more: as every record begins, so that a place is clean when it is free.
+    fn clear(&mut self) {
+        (self.multi_receive, self.wanted) = (false, false);
         (self.del_outstanding, self.slot_kept, self.cancel, self.entangled) = (false, false, false, false);
-        self.wanted = false;
         (self.pinned, self.claimant, self.bounce) = (None, None, None);
         (self.inactive, self.transfer) = (None, None);
     }
 
-    /// Whether nothing has happened to it but what happens to most: no DEL, no message or receive waits for it, no
+    fn is_clear(&self) -> bool {
+        !(self.multi_receive || self.wanted || self.del_outstanding || self.slot_kept)
+            && !(self.cancel || self.entangled)
+            && (self.pinned, self.claimant, self.bounce) == (None, None, None)
+            && (self.inactive, self.transfer) == (None, None)
+    }
+
+    /// Whether nothing has happened to it but what happens to most: no cancel, no DEL, no message or receive waits for it, no
     /// bounce buffer, and the device was in phase when it took it.
     #[inline(always)]
     pub(crate) fn is_usual(&self) -> bool {
-        !(self.del_outstanding | self.entangled | self.wanted)
+        !(self.del_outstanding | self.entangled | self.wanted | self.cancel)
             && self.bounce.is_none()
             && self.inactive.is_none()
     }
@@ -152,13 +156,13 @@ impl Mirror {
         if index == self.records.len() {
             self.add_place(receive, pattern, buffer);
         }
-        if let Some(record) = self.track_at(index32(index), receive, pattern, buffer) {
-            (record.multi_receive, record.reason) = (multi_receive, reason);
+        if let Some(record) = self.track_at(index32(index), receive, pattern, buffer, reason) {
+            record.multi_receive = multi_receive;
         }
         index
     }
 
-    /// As [`Self::track`], at a place known to be free, for a receive like most. Budget: 30 instructions.
+    /// As [`Self::track`], at a place known to be free, for a receive like most. Budget: 20 instructions.
     #[inline(always)]
     pub(crate) fn track_at(
         &mut self,
@@ -166,12 +170,14 @@ impl Mirror {
         receive: ReceiveId,
         pattern: &Pattern,
         buffer: &Buffer,
+        reason: Reason,
     ) -> Option<&mut Record> {
         let record = self.records.get_mut(index as usize)?;
+        debug_assert!(record.is_clear(), "{record:?}");
         self.free = record.next_free;
         (record.receive, record.sequence) = (receive, self.next_sequence);
         (record.pattern, record.buffer) = (*pattern, *buffer);
-        record.start();
+        (record.place, record.in_use, record.reason) = (Place::Software, true, reason);
         self.next_sequence += 1;
         Some(record)
     }
@@ -219,12 +225,6 @@ impl Mirror {
         self.records.get_mut(handle.index as usize).filter(|record| record.is_named(device, handle))
     }
 
-    /// As [`Record::step`], of one that was just found.
-    #[inline(always)]
-    pub(crate) fn step_at(&mut self, index: u32, step: Step) -> bool {
-        self.records.get_mut(index as usize).is_some_and(|record| record.step(step))
-    }
-
     #[inline]
     pub(crate) fn record(&self, index: usize) -> Option<&Record> {
         self.records.get(index).filter(|record| record.in_use)
@@ -251,9 +251,19 @@ impl Mirror {
     #[inline]
     pub(crate) fn forget(&mut self, index: usize) {
         if let Some(record) = self.records.get_mut(index).filter(|record| record.in_use) {
+            record.clear();
+            self.forget_clear(index32(index));
+        }
+    }
+
+    /// As [`Self::forget`], of a record that is in use and clear.
+    #[inline(always)]
+    pub(crate) fn forget_clear(&mut self, index: u32) {
+        if let Some(record) = self.records.get_mut(index as usize) {
+            debug_assert!(record.is_clear(), "{record:?}");
             record.in_use = false;
             record.next_free = self.free;
-            self.free = index32(index);
+            self.free = index;
         }
     }
 

@@ -11,6 +11,7 @@ use crate::matching::Pattern;
 use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
 
 use super::entry::{Place, Step};
+use super::nic::Nic;
 use super::stretches::Spot;
 use super::{Offload, Record};
 
@@ -58,8 +59,7 @@ impl Offload {
     fn list_straight(&mut self, index: u32, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
         let Some(nic) = self.nics.get_mut(self.sole) else { return };
         let reason = nic.held_up_by;
-        let Some(record) = self.mirror.track_at(index, id, pattern, buffer) else { return };
-        record.reason = reason;
+        let Some(record) = self.mirror.track_at(index, id, pattern, buffer, reason) else { return };
         let is_listed = nic.list(record, index as usize, None, self.rules);
         debug_assert!(is_listed, "it was in software");
         self.statistics.tracked += 1;
@@ -81,16 +81,27 @@ impl Offload {
     #[inline(always)]
     pub(crate) fn usual_match(&self, device: DeviceId, matched: &Match) -> Option<&Record> {
         let record = self.mirror.find_record(device, matched.handle)?;
-        let is_usual = record.is_usual() & (record.place() == Place::Listed);
+        let is_usual = record.is_usual() & record.slot_kept & (record.place() == Place::Listed);
         (is_usual && matched.stage == MatchStage::Complete).then_some(record)
     }
 
-    /// The receive of [`Self::usual_match`] is complete. Budget: 6 instructions.
+    /// The receive of [`Self::usual_match`] is complete, and the device has let go of the entry, or has not yet.
+    /// Budget: 6 instructions, 50 if it has.
     #[inline(always)]
-    pub(crate) fn handle_usual_match(&mut self, handle: TagHandle) {
-        let stepped = self.mirror.step_at(handle.index, Step::MatchWhole);
-        debug_assert!(stepped, "it was listed");
+    pub(crate) fn handle_usual_match(&mut self, device: DeviceId, handle: TagHandle, released: bool) {
         self.statistics.matched_by_device += 1;
+        let (Some(record), Some(nic)) =
+            (self.mirror.find_mut(device, handle), self.nics.get_mut(device.0 as usize))
+        else {
+            return;
+        };
+        let stepped = record.step(Step::MatchWhole);
+        debug_assert!(stepped, "it was listed");
+        if released {
+            let buffer = release(record, nic);
+            self.mirror.forget_clear(handle.index);
+            self.stretches.remove(&buffer);
+        }
     }
 
     /// A device let go of an entry that it had matched. Budget: 60 instructions.
@@ -101,14 +112,20 @@ impl Offload {
         if record.place() != Place::Gone || !record.is_usual() || !record.slot_kept {
             return false;
         }
-        nic.give_back_slot();
-        nic.handle_released();
-        (record.pinned, record.slot_kept) = (None, false);
-        let buffer = record.buffer;
-        self.mirror.forget(handle.index as usize);
+        let buffer = release(record, nic);
+        self.mirror.forget_clear(handle.index);
         self.stretches.remove(&buffer);
         true
     }
+}
+
+/// The device has let go of an entry, which had a slot kept for a DEL. Its buffer.
+#[inline(always)]
+fn release(record: &mut Record, nic: &mut Nic) -> Buffer {
+    nic.give_back_slot();
+    nic.handle_released();
+    (record.pinned, record.slot_kept) = (None, false);
+    record.buffer
 }
 
 /// How a receive goes straight down.
