@@ -92,22 +92,20 @@ impl Engine {
     /// The usual match alone: it is complete, and of a receive among the newest. Budget: 125 instructions.
     #[inline(always)]
     fn try_match(&mut self, device: DeviceId, matched: &Match) -> bool {
-        if self.renamed.is_empty()
-            && self.completions.has_room()
-            && let Some(record) = self.offload.usual_match(device, matched)
-        {
-            let envelope = Envelope { tag: matched.tag, source: matched.source };
-            let taken = self.matcher.try_take_posted_by(record.receive, &envelope, |()| ());
-            if taken.is_some()
-                && let Some(&Slot { context, .. }) = self.slots.get(record.receive)
-            {
-                let end = End::Received(Received::of_match(device, matched, &record.buffer));
-                self.completions.put(Completion { context, end });
-                self.offload.handle_usual_match(device, matched.handle, matched.released);
-                return true;
-            }
+        if !self.renamed.is_empty() || !self.completions.has_room() {
+            return false;
         }
-        false
+        let Some(usual) = self.offload.usual_match(device, matched) else { return false };
+        let receive = usual.receive();
+        let envelope = Envelope { tag: matched.tag, source: matched.source };
+        let Some(&Slot { context, .. }) = self.slots.get(receive) else { return false };
+        if self.matcher.try_take_posted_by(receive, &envelope, |()| ()).is_none() {
+            return false;
+        }
+        let end = End::Received(Received::of_match(device, matched, usual.buffer()));
+        self.completions.put(Completion { context, end });
+        usual.finish(matched);
+        true
     }
 
     #[inline(never)]

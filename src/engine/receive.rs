@@ -161,11 +161,11 @@ impl Engine {
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once
-            && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
+            && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)
             && let Some(id) = self.matcher.try_post(&receive.pattern, ())
         {
-            self.slots.set(id, Slot { record, ..Slot::new(receive) });
-            self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
+            self.slots.set(id, Slot { record: way.record(), ..Slot::new(receive) });
+            way.go(id, &receive.pattern, &receive.buffer);
             return Posting::Queued(id);
         }
         self.post_straight_down(receive, placer)

@@ -92,6 +92,15 @@ impl Record {
             && (self.inactive, self.transfer) == (None, None)
     }
 
+    /// Its place, this one, is free from now on. It is clear.
+    #[inline(always)]
+    pub(crate) fn free(&mut self, index: u32, free: &mut u32) {
+        debug_assert!(self.is_clear(), "{self:?}");
+        self.in_use = false;
+        self.next_free = *free;
+        *free = index;
+    }
+
     /// Whether nothing has happened to it but what happens to most: no cancel, no DEL, no message or receive waits for it, no
     /// bounce buffer, and the device was in phase when it took it.
     #[inline(always)]
@@ -172,14 +181,17 @@ impl Mirror {
         buffer: &Buffer,
         reason: Reason,
     ) -> Option<&mut Record> {
+        debug_assert_eq!(self.free, index);
+        self.free_record().map(|place| place.track(receive, pattern, buffer, reason).1)
+    }
+
+    /// The place of the record that is tracked next, if it was used before.
+    #[inline(always)]
+    pub(crate) fn free_record(&mut self) -> Option<FreeRecord<'_>> {
+        // Where none is free this names none.
+        let index = self.free;
         let record = self.records.get_mut(index as usize)?;
-        debug_assert!(record.is_clear(), "{record:?}");
-        self.free = record.next_free;
-        (record.receive, record.sequence) = (receive, self.next_sequence);
-        (record.pattern, record.buffer) = (*pattern, *buffer);
-        (record.place, record.in_use, record.reason) = (Place::Software, true, reason);
-        self.next_sequence += 1;
-        Some(record)
+        Some(FreeRecord { index, record, free: &mut self.free, next_sequence: &mut self.next_sequence })
     }
 
     #[cold]
@@ -225,6 +237,17 @@ impl Mirror {
         self.records.get_mut(handle.index as usize).filter(|record| record.is_named(device, handle))
     }
 
+    /// With what [`Record::free`] wants.
+    #[inline(always)]
+    pub(crate) fn find_with_free(
+        &mut self,
+        device: DeviceId,
+        handle: TagHandle,
+    ) -> Option<(&mut Record, &mut u32)> {
+        let record = self.records.get_mut(handle.index as usize)?;
+        record.is_named(device, handle).then_some((record, &mut self.free))
+    }
+
     #[inline]
     pub(crate) fn record(&self, index: usize) -> Option<&Record> {
         self.records.get(index).filter(|record| record.in_use)
@@ -260,10 +283,7 @@ impl Mirror {
     #[inline(always)]
     pub(crate) fn forget_clear(&mut self, index: u32) {
         if let Some(record) = self.records.get_mut(index as usize) {
-            debug_assert!(record.is_clear(), "{record:?}");
-            record.in_use = false;
-            record.next_free = self.free;
-            self.free = index;
+            record.free(index, &mut self.free);
         }
     }
 
@@ -273,6 +293,36 @@ impl Mirror {
         let mut order: Vec<_> = in_use.map(|(index, record)| (record.sequence, index)).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, index)| index).collect()
+    }
+}
+
+/// A place for a record that is tracked.
+#[derive(Debug)]
+pub(crate) struct FreeRecord<'a> {
+    pub(crate) index: u32,
+    record: &'a mut Record,
+    free: &'a mut u32,
+    next_sequence: &'a mut u64,
+}
+
+impl<'a> FreeRecord<'a> {
+    /// A receive was posted, one like most: its record.
+    #[inline(always)]
+    pub(crate) fn track(
+        self,
+        receive: ReceiveId,
+        pattern: &Pattern,
+        buffer: &Buffer,
+        reason: Reason,
+    ) -> (u32, &'a mut Record) {
+        let Self { index, record, free, next_sequence } = self;
+        debug_assert!(record.is_clear(), "{record:?}");
+        *free = record.next_free;
+        (record.receive, record.sequence) = (receive, *next_sequence);
+        (record.pattern, record.buffer) = (*pattern, *buffer);
+        (record.place, record.in_use, record.reason) = (Place::Software, true, reason);
+        *next_sequence += 1;
+        (index, record)
     }
 }
 

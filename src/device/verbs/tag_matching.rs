@@ -306,20 +306,23 @@ impl Prepared {
     fn post(&mut self, receives: &SharedReceives, ledger: &mut Ledger) -> Result<(), PostError> {
         let count = std::mem::take(&mut self.count);
         let start = self.wrs.as_mut_ptr();
-        let Some(last) = self.wrs.get_mut(count.wrapping_sub(1)) else { return Ok(()) };
+        let Some(put) = self.wrs.get_mut(..count) else { return Ok(()) };
+        let Some(last) = put.last_mut() else { return Ok(()) };
         last.next = ptr::null_mut();
         let mut bad = ptr::null_mut();
         // SAFETY: a linked list of requests with segments of this object's; DELs name entries in use; and nobody
         // polls, since that needs the queue's owner too.
         let errno = unsafe { (self.call)(receives.raw(), start, &raw mut bad) };
-        if let Some(last) = self.wrs.get_mut(count - 1) {
+        // What the driver wrote, it wrote by its own pointer.
+        let put = self.wrs.get_mut(..count).unwrap_or_default();
+        if let Some(last) = put.last_mut() {
             last.next = start.wrapping_add(count);
         }
         if errno != 0 {
             let posted = bad.addr().saturating_sub(start.addr()) / size_of::<types::ibv_ops_wr>();
             return Err(PostError { posted, cause: Errno::returned(errno) });
         }
-        for wr in self.wrs.iter().take(count) {
+        for wr in put {
             if wr.opcode == sys::IBV_WR_TAG_ADD {
                 ledger.numbered(TagHandle::from_bits(wr.wr_id), wr.tm.handle);
             }

@@ -67,7 +67,7 @@ impl VerbsDevice {
         };
         let Buffer { length, segments, key, .. } = tagged.buffer;
         if length > self.capabilities.buffer_length_max || segments != 1 || (key == 0 && length > 0) {
-            return Err(bad_buffer(&tagged.buffer));
+            return Err(bad_buffer(tagged.buffer));
         }
         if matching.srq.is_full() {
             matching.srq.post().map_err(counted)?;
@@ -287,7 +287,7 @@ fn not_released(error: LedgerError) -> DeviceError {
 }
 
 #[cold]
-fn bad_buffer(buffer: &Buffer) -> DeviceError {
+fn bad_buffer(buffer: Buffer) -> DeviceError {
     let Buffer { length, segments, key, .. } = buffer;
     host_fault(&format!("ADD of {length} bytes in {segments} segments with key {key:#x}"))
 }

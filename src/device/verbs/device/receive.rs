@@ -158,7 +158,15 @@ impl VerbsDevice {
                 entry.is_released = true;
                 matching.srq.ledger_mut().keep(handle.index);
             }
-            Stage::Posted | Stage::Done => self.pending.push_back(Event::Released(handle)),
+            Stage::Posted | Stage::Done => match self.pending.back_mut() {
+                // The match that was told just now is the last of its entry.
+                Some(Event::Matched(matched))
+                    if matched.handle == handle && matched.stage == MatchStage::Complete =>
+                {
+                    matched.released = true;
+                }
+                _ => self.pending.push_back(Event::Released(handle)),
+            },
         }
     }
 
