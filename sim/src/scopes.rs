@@ -331,7 +331,7 @@ pub fn waiting_is_not_counted() -> Scope {
 #[cfg(feature = "ablation")]
 pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
     use tagmatch::offload::Clause;
-    Some(match clause {
+    let scope = match clause {
         Clause::BlocksUntilDelPolled => two("one is cancelled", 1)
             .post(any(A, 0))
             .post(any(A, 0))
@@ -376,7 +376,9 @@ pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
             .message(m(0, A, 0))
             .message(m(1, B, 0)),
         Clause::RecalledBlocks | Clause::FailedDelMeansMatched | Clause::BufferBudget => return None,
-    })
+    };
+    // docs/ordering.md shows what is found.
+    Some(Scope { silent_adds_max: 0, ..scope })
 }
 
 /// Other readings of the contract, by name; which of them must break order.

@@ -251,8 +251,8 @@ fn immediates_come_with_matched_and_unexpected_messages() {
     }
     pair.settle();
     let told = pair.right.told();
-    assert_eq!(matched(&told[0]).immediate, Some(0xDEAD_BEEF));
-    let Event::Arrived(arrival) = told[2] else { panic!("{told:?}") };
+    assert_eq!((matched(&told[0]).immediate, matched(&told[0]).released), (Some(0xDEAD_BEEF), true));
+    let Event::Arrived(arrival) = told[1] else { panic!("{told:?}") };
     assert_eq!(arrival.header.immediate, Some(0xDEAD_BEEF));
 }
 

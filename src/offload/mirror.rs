@@ -86,8 +86,8 @@ impl Record {
     }
 
     fn is_clear(&self) -> bool {
-        !(self.multi_receive || self.wanted || self.del_outstanding || self.slot_kept)
-            && !(self.cancel || self.entangled)
+        let flags = [self.multi_receive, self.wanted, self.del_outstanding, self.slot_kept];
+        !(flags.contains(&true) || self.cancel || self.entangled)
             && (self.pinned, self.claimant, self.bounce) == (None, None, None)
             && (self.inactive, self.transfer) == (None, None)
     }
