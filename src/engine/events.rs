@@ -89,7 +89,8 @@ impl Engine {
         }
     }
 
-    /// The usual match alone: it is complete, and of a receive among the newest. Budget: 125 instructions.
+    /// The usual match alone: it is complete, and of a receive among the newest. Budget: 170 instructions, if
+    /// the device has let go of the entry as well.
     #[inline(always)]
     fn try_match(&mut self, device: DeviceId, matched: &Match) -> bool {
         if !self.renamed.is_empty() || !self.completions.has_room() {

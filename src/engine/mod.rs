@@ -14,7 +14,7 @@
 //! fallback, through the same code.
 //!
 //! Goals in host instructions, the device excluded (docs/performance.md has the figures): post + arrival + completion
-//! in software 150, offloaded 300. The budgets beside the functions are what stands: together 205 and 500, without
+//! in software 150, offloaded 300. The budgets beside the functions are what stands: together 205 and 435, without
 //! what the caller spends on calls and on moving answers.
 //!
 //! Not here: sending, connections, memory. The engine follows no address.

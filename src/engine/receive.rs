@@ -156,7 +156,7 @@ impl Engine {
         Posting::Matched(self.accept_held(envelope, &held, &Slot::new(receive)))
     }
 
-    /// Budget: 250 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
+    /// Budget: 265 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
     /// those that are there, and both lists are short.
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
