@@ -230,9 +230,9 @@ impl Subject for OffloadedSubject {
             length: MESSAGE_BYTES as u64,
             immediate: None,
             stage: MatchStage::Complete,
+            released: true,
         };
         self.engine.handle_event(self.device, &Event::Matched(matched));
-        self.engine.handle_event(self.device, &Event::Released(handle));
         let read = self.engine.poll_completion().is_some();
         self.submit();
         read

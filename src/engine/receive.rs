@@ -185,16 +185,17 @@ impl Engine {
         Posting::Matched(self.accept_held(envelope, &held, &Slot::new(receive)))
     }
 
-    /// Budget: 250 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
+    /// Budget: 265 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
     /// those that are there, and both lists are short.
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once
-            && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
+            && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)
             && let Some(id) = self.matcher.try_post(&receive.pattern, ())
         {
+            let record = way.record();
             self.slots.set(id, || Slot { record, ..Slot::new(receive) });
-            self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
+            way.go(id, &receive.pattern, &receive.buffer);
             return Posting::Queued(id);
         }
         self.post_straight_down(receive, placer)
