@@ -166,6 +166,9 @@ pub struct Match {
     pub immediate: Option<u32>,
     /// What has happened.
     pub stage: MatchStage,
+    /// The device is done with the entry and its buffer: as if [`Event::Released`] followed, which then does not. Only
+    /// with [`MatchStage::Complete`].
+    pub released: bool,
 }
 
 /// What data belongs to.
@@ -290,7 +293,7 @@ pub enum Event {
         counted: bool,
     },
     /// The device no longer touches the buffer of this entry. Comes for every entry, with or behind its last
-    /// completion; only now may the memory be given up.
+    /// completion; only now may the memory be given up. Where the match is the last, [`Match::released`] may say it.
     Released(TagHandle),
     /// Nothing more will come from this peer through this device; whatever had come before has been said. Data
     /// that was under way has been answered by [`Event::Data`] with an error.
@@ -406,4 +409,11 @@ pub trait Placer {
 pub trait EventSink {
     /// Take one event. The answer counts only for [`Event::Arrived`]; for others it is [`Answer::Hold`].
     fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer;
+
+    /// Take events [`Event::Matched`] one after the other: what a device that matches tells most, and never alone.
+    fn handle_matches(&mut self, device: DeviceId, matches: &[Match]) {
+        for matched in matches {
+            let _hold = self.handle_event(device, &Event::Matched(*matched));
+        }
+    }
 }

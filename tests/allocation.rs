@@ -112,9 +112,11 @@ impl Echo {
 
     fn execute(&mut self, engine: &mut Engine, command: Command) {
         match command {
-            Command::Add { handle, tag, .. } => {
+            Command::Add { handle, tag, signalled, .. } => {
                 self.listed.push((handle, tag));
-                self.done(engine, Operation::Add(handle), true);
+                if signalled {
+                    self.done(engine, Operation::Add(handle), true);
+                }
             }
             Command::Del { handle, .. } => {
                 let place = self.listed.iter().position(|&(other, _)| other == handle);
@@ -154,9 +156,9 @@ impl Echo {
             length: 8,
             immediate: None,
             stage: MatchStage::Complete,
+            released: true,
         };
         engine.handle_event(NIC, &Event::Matched(matched));
-        engine.handle_event(NIC, &Event::Released(handle));
         true
     }
 }

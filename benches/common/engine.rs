@@ -39,7 +39,7 @@ impl Memory {
     /// The device's part: the payload goes where it shall.
     #[inline]
     fn place(&mut self) {
-        self.buffer.copy_from_slice(black_box(&self.payload));
+        self.buffer = *black_box::<&[u8; MESSAGE_BYTES]>(&self.payload);
         black_box(&mut self.buffer);
     }
 }
@@ -101,8 +101,8 @@ impl Subject for EngineSubject {
     fn post(&mut self, receive: &Receive) -> Option<ReceiveId> {
         match self.engine.post_placing(receive, &mut self.memory) {
             Posting::Queued(receive) => Some(receive),
-            Posting::Placed(message) => {
-                // The completion, read.
+            Posting::Placed(ref message) => {
+                // The completion, read where it lies.
                 assert_eq!(black_box(message).length, MESSAGE_BYTES as u64);
                 None
             }
@@ -230,9 +230,9 @@ impl Subject for OffloadedSubject {
             length: MESSAGE_BYTES as u64,
             immediate: None,
             stage: MatchStage::Complete,
+            released: true,
         };
         self.engine.handle_event(self.device, &Event::Matched(matched));
-        self.engine.handle_event(self.device, &Event::Released(handle));
         let read = self.engine.poll_completion().is_some();
         self.submit();
         read

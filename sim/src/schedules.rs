@@ -49,7 +49,7 @@ impl Random {
         self.below(times) == 0
     }
 
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         let at = usize::try_from(self.below(all.len() as u64)).unwrap_or(0);
         all[at]
     }
@@ -230,6 +230,7 @@ pub fn program(seed: u64) -> Scope {
     user(&mut scope, senders, &mut random);
     fate(&mut scope, senders, &mut random);
     scope.placing = random.once_in(2);
+    scope.silent_adds_max = random.one_of(&[0, 1, 3, 31]);
     scope
 }
 
@@ -252,7 +253,7 @@ fn device(random: &mut Random) -> Path {
     };
     Path {
         tags,
-        operations: random.one_of(&[3, 4, 6, 2 * tags + 2]),
+        operations: random.one_of(&[3, 4, 6, 2 * tags + 2, 16, 64]),
         bounces: random.small(3),
         rendezvous: !random.once_in(3),
         switches,

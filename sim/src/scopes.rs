@@ -42,7 +42,15 @@ pub fn all() -> Vec<Scope> {
     scopes.extend(three_and_three());
     scopes.extend(in_batches());
     scopes.extend(with_losses());
+    scopes.extend(in_silence());
     scopes
+}
+
+/// Scopes again in which the device tells of no ADD.
+fn in_silence() -> Vec<Scope> {
+    let is_longer = |scope: &Scope| scope.paths[0].tags == 2;
+    let scopes = [one_device(), with_second_path(), two_devices(), with_losses()].into_iter().flatten();
+    scopes.filter(is_longer).map(Scope::in_silence).chain([two_for_two().in_silence().in_batches()]).collect()
 }
 
 fn one_device() -> Vec<Scope> {
@@ -323,7 +331,7 @@ pub fn waiting_is_not_counted() -> Scope {
 #[cfg(feature = "ablation")]
 pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
     use tagmatch::offload::Clause;
-    Some(match clause {
+    let scope = match clause {
         Clause::BlocksUntilDelPolled => two("one is cancelled", 1)
             .post(any(A, 0))
             .post(any(A, 0))
@@ -368,7 +376,9 @@ pub fn for_clause(clause: tagmatch::offload::Clause) -> Option<Scope> {
             .message(m(0, A, 0))
             .message(m(1, B, 0)),
         Clause::RecalledBlocks | Clause::FailedDelMeansMatched | Clause::BufferBudget => return None,
-    })
+    };
+    // docs/ordering.md shows what is found.
+    Some(Scope { silent_adds_max: 0, ..scope })
 }
 
 /// Other readings of the contract, by name; which of them must break order.
@@ -400,6 +410,12 @@ fn without_rendezvous(mut scope: Scope) -> Scope {
 /// Scopes large enough to show a reading that breaks order.
 #[must_use]
 pub fn for_readings() -> Vec<Scope> {
+    // A SYNC repairs some of it, and more SYNCs go out where ADDs are silent.
+    let told = readable().into_iter().map(|scope| Scope { silent_adds_max: 0, ..scope });
+    told.chain(readable().into_iter().map(Scope::in_silence)).collect()
+}
+
+fn readable() -> Vec<Scope> {
     vec![
         one("three of one tag", 2)
             .post(any(A, 0))

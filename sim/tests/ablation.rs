@@ -130,7 +130,7 @@ fn a_device_that_sleeps_for_a_whole_turn_of_its_counter_runs_out_of_buffers_firs
 /// A device that tells the failure of a DEL before the match which was the reason.
 fn failed_del_first(rules: Rules) -> (Vec<End>, bool) {
     const NIC: DeviceId = DeviceId(0);
-    let mut engine = Engine::new(Config { rules, ..Config::default() });
+    let mut engine = Engine::new(Config { rules, silent_adds_max: 0, ..Config::default() });
     let capabilities = Capabilities {
         tags: 1,
         command_slots: 8,
@@ -172,9 +172,9 @@ fn failed_del_first(rules: Rules) -> (Vec<End>, bool) {
             length: 8,
             immediate: None,
             stage: MatchStage::Complete,
+            released: true,
         }),
     );
-    engine.handle_event(NIC, &Event::Released(handle));
     let ends = std::iter::from_fn(|| engine.poll_completion()).map(|completion| completion.end).collect();
     (ends, engine.poll_fault().is_some())
 }

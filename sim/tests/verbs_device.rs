@@ -70,8 +70,9 @@ fn an_eager_message_is_matched_by_the_device_and_its_entry_is_released() {
         length: 5,
         immediate: None,
         stage: MatchStage::Complete,
+        released: true,
     };
-    assert_eq!(events[1..], [Event::Matched(expected), Event::Released(handle)]);
+    assert_eq!(events[1..], [Event::Matched(expected)]);
     assert_eq!(pair.right.read(0, 5), b"hello");
     assert_eq!(pair.left.device.poll_sent().unwrap().result, Ok(()));
     assert_eq!(pair.right.device.free(), (31, 64));
@@ -250,8 +251,8 @@ fn immediates_come_with_matched_and_unexpected_messages() {
     }
     pair.settle();
     let told = pair.right.told();
-    assert_eq!(matched(&told[0]).immediate, Some(0xDEAD_BEEF));
-    let Event::Arrived(arrival) = told[2] else { panic!("{told:?}") };
+    assert_eq!((matched(&told[0]).immediate, matched(&told[0]).released), (Some(0xDEAD_BEEF), true));
+    let Event::Arrived(arrival) = told[1] else { panic!("{told:?}") };
     assert_eq!(arrival.header.immediate, Some(0xDEAD_BEEF));
 }
 

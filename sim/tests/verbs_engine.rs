@@ -318,8 +318,12 @@ fn run(seed: u64, hca_config: HcaConfig, tags: u32) -> (u64, u64) {
         let _outcome: CancelOutcome = world.engine.cancel(id);
     }
     world.settle();
-    let slots = world.receiver.device.capabilities().command_slots;
-    assert_eq!(world.receiver.device.free(), (tags as usize, slots), "seed {seed}");
+    let slots = u64::from(world.receiver.device.capabilities().command_slots);
+    let (tags_free, slots_free) = world.receiver.device.free();
+    assert_eq!(tags_free, tags as usize, "seed {seed}");
+    let used = world.engine.command_slots_used(world.id);
+    assert!(used <= slots / 4, "seed {seed}: {used} of {slots}");
+    assert_eq!(u64::from(slots_free), slots - used, "seed {seed}");
     assert_eq!(world.receiver.device.messages_held(), world.engine.depths().1);
     assert!(world.receives.iter().all(|posted| posted.end.is_some()));
     // The engine posts them by quarters.

@@ -165,12 +165,11 @@ fn what_had_come_is_told_before_the_path_is_lost_and_other_peers_go_on() {
     pair.right.device.disconnect(PEER).unwrap();
     pair.settle();
     let told = pair.right.told();
-    assert!(matches!(told[0], Event::Matched(m) if m.handle == handle && m.stage == MatchStage::Complete));
-    assert_eq!(told[1], Event::Released(handle));
-    let (Event::Arrived(_), Event::Arrived(request)) = (&told[2], &told[3]) else { panic!("{told:?}") };
-    let lost = data(&told[4]);
+    assert!(matches!(told[0], Event::Matched(m) if m.handle == handle && m.released));
+    let (Event::Arrived(_), Event::Arrived(request)) = (&told[1], &told[2]) else { panic!("{told:?}") };
+    let lost = data(&told[3]);
     assert_eq!((lost.target, lost.error), (DataTarget::Message(request.message), Some(DataError::PathLost)));
-    assert_eq!(told[5..], [Event::PathLost { peer: PEER }]);
+    assert_eq!(told[4..], [Event::PathLost { peer: PEER }]);
     // The eager one is still here to be accepted.
     assert_eq!(pair.right.device.messages_held(), 1);
     // And the path can be made anew, once the other side has found out.

@@ -26,36 +26,69 @@ impl Engine {
         if device.0 as usize >= self.offload.plain_count() {
             return self.handle_arrived_among_nics(device, arrival);
         }
-        let mut answer = Answer::Hold;
-        self.handle_arrived_in_software(device, arrival, &mut answer);
-        answer
+        self.handle_arrived_in_software(device, arrival)
     }
 
-    /// The answer is written where it is to stay. Budget: 110 instructions where a short list has a receive that takes a
-    /// message in hand.
+    /// Budget: 110 instructions where a short list has a receive that takes a message in hand.
     #[inline(never)]
-    fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival, answer: &mut Answer) {
+    fn handle_arrived_in_software(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        if !self.matcher.is_posted_short() {
+            return self.handle_arrived_searching_index(device, arrival);
+        }
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        match self.matcher.arrive(envelope, ()) {
-            // The answer says so already.
-            Arrived::Unexpected(id) => self.held.set(id, Held::new(device, arrival)),
-            Arrived::Matched { receive, .. } => {
-                let Some(slot) = self.slots.get(receive) else { return };
-                if arrival.in_hand && slot.multi == NONE && self.completions.has_room() {
-                    self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
-                    *answer = Answer::Accept { buffer: slot.buffer, transfer: None };
-                } else {
-                    self.accept_arrival(device, arrival, receive, answer);
-                }
-            }
+        let arrived = self.matcher.arrive(envelope, ());
+        self.answer_in_software(device, arrival, arrived)
+    }
+
+    /// Budget: 180 instructions where the only class has a receive that takes a message in hand.
+    #[inline(never)]
+    fn handle_arrived_searching_index(&mut self, device: DeviceId, arrival: &Arrival) -> Answer {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        match self.matcher.take_posted_for(&envelope) {
+            Ok(Some((receive, ()))) => self.answer_matched(device, arrival, receive),
+            Ok(None) => self.handle_arrived_past_index(device, arrival, true),
+            Err(_) => self.handle_arrived_past_index(device, arrival, false),
         }
     }
 
     #[inline(never)]
-    fn accept_arrival(&mut self, device: DeviceId, arrival: &Arrival, id: ReceiveId, answer: &mut Answer) {
-        let Some(&slot) = self.slots.get(id) else { return };
+    fn handle_arrived_past_index(
+        &mut self,
+        device: DeviceId,
+        arrival: &Arrival,
+        none_indexed: bool,
+    ) -> Answer {
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
-        *answer = self.accept_now(envelope, &Held::new(device, arrival), arrival.in_hand, &slot);
+        let arrived = self.matcher.arrive_past_index(&envelope, (), none_indexed);
+        self.answer_in_software(device, arrival, arrived)
+    }
+
+    #[inline(always)]
+    fn answer_in_software(&mut self, device: DeviceId, arrival: &Arrival, arrived: Arrived<()>) -> Answer {
+        match arrived {
+            Arrived::Unexpected(id) => {
+                self.held.set(id, || Held::new(device, arrival));
+                Answer::Hold
+            }
+            Arrived::Matched { receive, .. } => self.answer_matched(device, arrival, receive),
+        }
+    }
+
+    #[inline(always)]
+    fn answer_matched(&mut self, device: DeviceId, arrival: &Arrival, receive: ReceiveId) -> Answer {
+        let Some(slot) = self.slots.get(receive) else { return Answer::Hold };
+        if arrival.in_hand && slot.multi == NONE && self.completions.has_room() {
+            self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+            return Answer::Accept { buffer: slot.buffer, transfer: None };
+        }
+        self.accept_arrival(device, arrival, receive)
+    }
+
+    #[inline(never)]
+    fn accept_arrival(&mut self, device: DeviceId, arrival: &Arrival, id: ReceiveId) -> Answer {
+        let Some(&slot) = self.slots.get(id) else { return Answer::Hold };
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        self.accept_now(envelope, &Held::new(device, arrival), arrival.in_hand, &slot)
     }
 
     /// The same with a device about that matches, or with senders that are known by another number since.

@@ -39,13 +39,14 @@ impl<T: Copy> Beside<T> {
         Self { chunks: Vec::new() }
     }
 
-    /// The row of an entry that has just joined the list.
+    /// The row of an entry that has just joined the list. It is made where it is to stay: one that was put together
+    /// elsewhere from narrow pieces and moved in wide ones would be waited for.
     #[inline(always)]
-    pub(super) fn set(&mut self, entry: impl ListEntry, row: T) {
+    pub(super) fn set(&mut self, entry: impl ListEntry, row: impl Fn() -> T) {
         let place = entry.place();
         match self.chunks.get_mut(place / CHUNK) {
-            Some(chunk) => chunk[place % CHUNK] = row,
-            None => self.grow_and_set(place, row),
+            Some(chunk) => chunk[place % CHUNK] = row(),
+            None => self.grow_and_set(place, row()),
         }
     }
 
@@ -94,7 +95,7 @@ mod tests {
         let id = |place: u64, generation: u64| ReceiveId::from_bits(generation << 32 | place);
         assert_eq!(beside.get(id(0, 0)), None);
         for place in [3, 900, 255, 256, 70_000] {
-            beside.set(id(place, place), place);
+            beside.set(id(place, place), || place);
         }
         for place in [3, 900, 255, 256, 70_000] {
             assert_eq!(beside.get(id(place, 1)), Some(&place));

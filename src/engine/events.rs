@@ -21,6 +21,14 @@ impl EventSink for Engine {
         self.handle_rest(device, event);
         Answer::Hold
     }
+
+    fn handle_matches(&mut self, device: DeviceId, matches: &[Match]) {
+        for matched in matches {
+            if !self.try_match(device, matched) {
+                self.handle_matched_in_full(device, matched);
+            }
+        }
+    }
 }
 
 impl Engine {
@@ -74,31 +82,40 @@ impl Engine {
         self.fault(device, if is_here { *fault } else { Fault::UnknownDevice { device } });
     }
 
-    /// Budget: 125 instructions for a match that is complete, of a receive among the newest.
     #[inline(never)]
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
-        if self.renamed.is_empty()
-            && self.completions.has_room()
-            && let Some(record) = self.offload.usual_match(device, matched)
-        {
-            let envelope = Envelope { tag: matched.tag, source: matched.source };
-            let taken = self.matcher.try_take_posted_by(record.receive, &envelope, |()| ());
-            if taken.is_some()
-                && let Some(&Slot { context, .. }) = self.slots.get(record.receive)
-            {
-                let end = End::Received(Received::of_match(device, matched, &record.buffer));
-                self.completions.put(Completion { context, end });
-                self.offload.handle_usual_match(matched.handle);
-                return;
-            }
+        if !self.try_match(device, matched) {
+            self.handle_matched_in_full(device, matched);
         }
-        self.handle_matched_in_full(device, matched);
+    }
+
+    /// The usual match alone: it is complete, and of a receive among the newest. Budget: 170 instructions, if
+    /// the device has let go of the entry as well.
+    #[inline(always)]
+    fn try_match(&mut self, device: DeviceId, matched: &Match) -> bool {
+        if !self.renamed.is_empty() || !self.completions.has_room() {
+            return false;
+        }
+        let Some(usual) = self.offload.usual_match(device, matched) else { return false };
+        let receive = usual.receive();
+        let envelope = Envelope { tag: matched.tag, source: matched.source };
+        let Some(&Slot { context, .. }) = self.slots.get(receive) else { return false };
+        if self.matcher.try_take_posted_by(receive, &envelope, |()| ()).is_none() {
+            return false;
+        }
+        let end = End::Received(Received::of_match(device, matched, usual.buffer()));
+        self.completions.put(Completion { context, end });
+        usual.finish(matched);
+        true
     }
 
     #[inline(never)]
     fn handle_matched_in_full(&mut self, device: DeviceId, matched: &Match) {
         let checked = self.take_match(device, matched);
         self.note(device, checked);
+        if matched.released {
+            self.handle_released_in_full(device, matched.handle);
+        }
     }
 
     fn take_match(&mut self, device: DeviceId, matched: &Match) -> Checked<()> {

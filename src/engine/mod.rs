@@ -14,7 +14,7 @@
 //! fallback, through the same code.
 //!
 //! Goals in host instructions, the device excluded (docs/performance.md has the figures): post + arrival + completion
-//! in software 150, offloaded 300. The budgets beside the functions are what stands: together 205 and 500, without
+//! in software 150, offloaded 300. The budgets beside the functions are what stands: together 190 and 435, without
 //! what the caller spends on calls and on moving answers.
 //!
 //! Not here: sending, connections, memory. The engine follows no address.
@@ -53,7 +53,7 @@ use transfer::{Claimed, Held, Multi, Transfers};
 use waiting::Waiting;
 
 /// How to set up an engine.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// The software matcher.
     pub matching: MatchingConfig,
@@ -63,6 +63,21 @@ pub struct Config {
     pub rules: Rules,
     /// Where the counters of unexpected messages start; the devices' must start there too. 0 but in models.
     pub counters_start: u16,
+    /// So many ADDs in a row may ask for no completion: fewer where a device has few command slots, and none while the
+    /// count that goes with them changes. With 0 every list operation is signalled. Default: 31.
+    pub silent_adds_max: u8,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            matching: MatchingConfig::default(),
+            layout: None,
+            rules: Rules::default(),
+            counters_start: 0,
+            silent_adds_max: 31,
+        }
+    }
 }
 
 /// Exact MPI matching over any number of devices.
@@ -82,6 +97,7 @@ pub struct Engine {
     faults: VecDeque<Fault>,
     faults_dropped: u64,
     counters_start: u16,
+    silent_adds_max: u8,
 }
 
 /// What is known of a posted receive, beside its pattern.
@@ -172,6 +188,7 @@ impl Engine {
             faults: VecDeque::new(),
             faults_dropped: 0,
             counters_start: config.counters_start,
+            silent_adds_max: config.silent_adds_max,
         }
     }
 
@@ -198,7 +215,8 @@ impl Engine {
         }
         // The short ways want room and never make it.
         self.completions.reserve(Completion { context: 0, end: End::Cancelled });
-        self.offload.add_device(capabilities, self.counters_start).ok_or(JoinError::TooMany)
+        let (start, silent) = (self.counters_start, self.silent_adds_max);
+        self.offload.add_device(capabilities, start, silent).ok_or(JoinError::TooMany)
     }
 
     /// Receives posted before any device matched are tracked from now on, oldest first.
@@ -365,6 +383,13 @@ impl Engine {
         self.offload.entries(device)
     }
 
+    /// Command slots of a device that are used: of the list operations at or before which no completion has come. Most
+    /// ADDs ask for none, so some are used also when nothing is under way.
+    #[must_use]
+    pub fn command_slots_used(&self, device: DeviceId) -> u64 {
+        self.offload.slots_used(device)
+    }
+
     /// The entries of a device's list, oldest first: what the mirror says of it.
     #[must_use]
     pub fn listed(&self, device: DeviceId) -> Vec<crate::ids::TagHandle> {
@@ -470,7 +495,7 @@ impl Engine {
     #[inline]
     fn queue_unexpected(&mut self, envelope: Envelope, held: Held) {
         let id = self.matcher.queue_unexpected(envelope, ());
-        self.held.set(id, held);
+        self.held.set(id, || held);
     }
 
     fn fault(&mut self, device: DeviceId, fault: Fault) {

@@ -108,9 +108,9 @@ impl Engine {
     /// Budget: 80 instructions where no message waits and few receives are posted.
     #[inline(never)]
     fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
-        if receive.kind == Kind::Once && self.matcher.unexpected_len() == 0 {
+        if receive.kind == Kind::Once && !self.matcher.has_unexpected() {
             let id = self.matcher.queue_posted(receive.pattern, Stay::Once, ());
-            self.slots.set(id, Slot::new(receive));
+            self.slots.set(id, || Slot::new(receive));
             return Posting::Queued(id);
         }
         self.post_searching(receive, placer)
@@ -122,9 +122,38 @@ impl Engine {
         if receive.kind != Kind::Once {
             return self.post_any(receive, placer);
         }
-        match self.matcher.post(receive.pattern, Stay::Once, ()) {
+        if !self.matcher.is_unexpected_short() {
+            return self.post_searching_index(receive, placer);
+        }
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
-                self.slots.set(id, Slot::new(receive));
+                self.slots.set(id, || Slot::new(receive));
+                Posting::Queued(id)
+            }
+            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
+        }
+    }
+
+    /// Budget: 190 instructions where the only live class has a message that fits, and the placer takes it.
+    #[inline(never)]
+    fn post_searching_index(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        match self.matcher.take_unexpected_for(&receive.pattern) {
+            Ok(Some((id, envelope, ()))) => self.take_held(envelope, id, receive, placer),
+            Ok(None) => self.post_past_index(receive, placer, true),
+            Err(_) => self.post_past_index(receive, placer, false),
+        }
+    }
+
+    #[inline(never)]
+    fn post_past_index(
+        &mut self,
+        receive: &Receive,
+        placer: &mut impl Placer,
+        none_indexed: bool,
+    ) -> Posting {
+        match self.matcher.post_past_index(&receive.pattern, Stay::Once, (), none_indexed) {
+            Posted::Queued(id) => {
+                self.slots.set(id, || Slot::new(receive));
                 Posting::Queued(id)
             }
             Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
@@ -156,16 +185,17 @@ impl Engine {
         Posting::Matched(self.accept_held(envelope, &held, &Slot::new(receive)))
     }
 
-    /// Budget: 250 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
+    /// Budget: 265 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
     /// those that are there, and both lists are short.
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once
-            && let Some(record) = self.offload.way_down(&receive.pattern, &receive.buffer)
+            && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)
             && let Some(id) = self.matcher.try_post(&receive.pattern, ())
         {
-            self.slots.set(id, Slot { record, ..Slot::new(receive) });
-            self.offload.go_down(record, id, &receive.pattern, &receive.buffer);
+            let record = way.record();
+            self.slots.set(id, || Slot { record, ..Slot::new(receive) });
+            way.go(id, &receive.pattern, &receive.buffer);
             return Posting::Queued(id);
         }
         self.post_straight_down(receive, placer)
@@ -180,9 +210,9 @@ impl Engine {
             Kind::Multi { .. } => None,
         };
         let Some(way) = way else { return self.post_any(receive, placer) };
-        match self.matcher.post(receive.pattern, Stay::Once, ()) {
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
-                self.slots.set(id, Slot { record: way.record, ..Slot::new(receive) });
+                self.slots.set(id, || Slot { record: way.record, ..Slot::new(receive) });
                 self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer);
                 Posting::Queued(id)
             }
@@ -195,9 +225,9 @@ impl Engine {
         if let Kind::Multi { least } = receive.kind {
             return self.post_multi(receive, least);
         }
-        match self.matcher.post(receive.pattern, Stay::Once, ()) {
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
             Posted::Queued(id) => {
-                self.slots.set(id, Slot::new(receive));
+                self.slots.set(id, || Slot::new(receive));
                 if self.offload.is_active() {
                     self.track(id, receive, false);
                 }
@@ -234,7 +264,7 @@ impl Engine {
             }
         }
         let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, ());
-        self.slots.set(id, slot);
+        self.slots.set(id, || slot);
         if let Some(multi) = self.multis.get_mut(multi) {
             multi.receive = Some(id);
         }

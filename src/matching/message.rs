@@ -10,9 +10,9 @@ use super::pattern::Envelope;
 use super::store::{Entry, Store};
 use crate::ids::{MessageId, PeerId, Tag};
 
-/// One message.
+/// One message, on a cache line of its own.
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(super) struct Message<M> {
     pub(super) tag: u64,
     pub(super) source: u32,

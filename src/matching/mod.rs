@@ -45,6 +45,7 @@ use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
 use class::{Groups, Wanted};
 use hash::Hasher;
 use posted::PostedList;
+pub(crate) use table::Elsewhere;
 use unexpected::UnexpectedList;
 
 /// How a [`Matcher`] is set up.
@@ -90,8 +91,14 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
+        self.post_where_it_lies(&pattern, stay, value)
+    }
+
+    /// [`Self::post`], for a caller who has the pattern in memory anyway.
+    #[inline(always)]
+    pub(crate) fn post_where_it_lies(&mut self, pattern: &Pattern, stay: Stay, value: R) -> Posted<M> {
         if self.unexpected.store.is_short()
-            && let Some(wanted) = Wanted::without_group(&pattern)
+            && let Some(wanted) = Wanted::without_group(pattern)
         {
             if let Some(found) = self.unexpected.find_current(&wanted) {
                 let (message, envelope, value) = found.entry.taken(found.slot);
@@ -101,7 +108,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
             return Posted::Queued(self.posted.queue(wanted, stay, value));
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.
-        match self.post_any(&pattern, stay, value) {
+        match self.post_any(pattern, stay, value) {
             Posted::Matched { message, envelope, value } => Posted::Matched { message, envelope, value },
             Posted::Queued(receive) => Posted::Queued(receive),
         }
@@ -110,27 +117,61 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[cold]
     #[inline(never)]
     fn post_any(&mut self, pattern: &Pattern, stay: Stay, value: R) -> Posted<M> {
-        let wanted = Wanted::new(pattern);
-        let quick = if self.unexpected.store.indexed() == 0 {
-            Ok(None)
-        } else {
-            self.unexpected.take_first_quick(&wanted, &self.groups)
-        };
-        if let Ok(quick) = quick {
-            return match quick.or_else(|| self.unexpected.take_first_dense(&wanted, &self.groups)) {
-                Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
-                None => Posted::Queued(self.posted.queue(wanted, stay, value)),
-            };
+        match self.take_unexpected_for(pattern) {
+            Ok(Some((message, envelope, value))) => Posted::Matched { message, envelope, value },
+            Ok(None) => self.post_past_index(pattern, stay, value, true),
+            Err(_) => self.post_past_index(pattern, stay, value, false),
         }
-        self.post_anywhere(wanted, stay, value)
     }
 
-    #[inline(never)]
-    fn post_anywhere(&mut self, wanted: Wanted, stay: Stay, value: R) -> Posted<M> {
-        match self.unexpected.take_first(&wanted, &self.groups) {
+    /// The most frequent part of [`Self::post`] where [`Self::is_unexpected_short`] is false, for callers whose own work
+    /// is as short: take the earliest indexed message that fits. If there is none, or that cannot be told (an error),
+    /// [`Self::post_past_index`] goes on from here.
+    #[inline(always)]
+    pub(crate) fn take_unexpected_for(
+        &mut self,
+        pattern: &Pattern,
+    ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
+        let Some(wanted) = Wanted::without_group(pattern) else { return Err(Elsewhere) };
+        self.unexpected.take_first_quick(&wanted, &self.groups)
+    }
+
+    /// [`Self::post`] once [`Self::take_unexpected_for`] has looked, and whether no indexed message fits.
+    #[inline(always)]
+    pub(crate) fn post_past_index(
+        &mut self,
+        pattern: &Pattern,
+        stay: Stay,
+        value: R,
+        none_indexed: bool,
+    ) -> Posted<M> {
+        let wanted = Wanted::new(pattern);
+        let taken = if none_indexed {
+            self.unexpected.take_first_dense(&wanted, &self.groups)
+        } else {
+            self.take_unexpected_anywhere(pattern)
+        };
+        match taken {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
             None => Posted::Queued(self.posted.queue(wanted, stay, value)),
         }
+    }
+
+    #[inline(never)]
+    fn take_unexpected_anywhere(&mut self, pattern: &Pattern) -> Option<(MessageId, Envelope, M)> {
+        let wanted = Wanted::new(pattern);
+        if !self.unexpected.store.is_short()
+            && self.unexpected.change_recent(&wanted)
+            && let Ok(taken) = self.take_unexpected_for(pattern)
+        {
+            return taken.or_else(|| self.unexpected.take_first_dense(&wanted, &self.groups));
+        }
+        self.take_unexpected_slow(&wanted)
+    }
+
+    #[inline(never)]
+    fn take_unexpected_slow(&mut self, wanted: &Wanted) -> Option<(MessageId, Envelope, M)> {
+        self.unexpected.take_first(wanted, &self.groups)
     }
 
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
@@ -147,7 +188,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
             }
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.
-        match self.arrive_any(&envelope, value) {
+        match self.arrive_any(envelope, value) {
             Arrived::Matched { receive, value } => Arrived::Matched { receive, value },
             Arrived::Unexpected(message) => Arrived::Unexpected(message),
         }
@@ -169,27 +210,57 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     #[cold]
     #[inline(never)]
-    fn arrive_any(&mut self, envelope: &Envelope, value: M) -> Arrived<R> {
-        let quick = if self.posted.store.indexed() == 0 {
-            Ok(None)
-        } else {
-            self.posted.take_first_quick(envelope, &self.groups)
-        };
-        if let Ok(quick) = quick {
-            return match quick.or_else(|| self.posted.take_first_dense(envelope, &self.groups)) {
-                Some((receive, value)) => Arrived::Matched { receive, value },
-                None => Arrived::Unexpected(self.unexpected.queue(envelope, value, &self.groups)),
-            };
+    fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        match self.take_posted_for(&envelope) {
+            Ok(Some((receive, value))) => Arrived::Matched { receive, value },
+            Ok(None) => self.arrive_past_index(&envelope, value, true),
+            Err(_) => self.arrive_past_index(&envelope, value, false),
         }
-        self.arrive_anywhere(*envelope, value)
+    }
+
+    /// The most frequent part of [`Self::arrive`] where [`Self::is_posted_short`] is false, for callers whose own work
+    /// is as short: take the earliest indexed receive that fits. If there is none, or that cannot be told (an error),
+    /// [`Self::arrive_past_index`] goes on from here.
+    #[inline(always)]
+    pub(crate) fn take_posted_for(
+        &mut self,
+        envelope: &Envelope,
+    ) -> Result<Option<(ReceiveId, R)>, Elsewhere> {
+        self.posted.take_first_quick(envelope, &self.groups)
+    }
+
+    /// [`Self::arrive`] once [`Self::take_posted_for`] has looked, and whether no indexed receive fits.
+    #[inline(always)]
+    pub(crate) fn arrive_past_index(
+        &mut self,
+        envelope: &Envelope,
+        value: M,
+        none_indexed: bool,
+    ) -> Arrived<R> {
+        let taken = if none_indexed {
+            self.posted.take_first_dense(envelope, &self.groups)
+        } else {
+            self.take_posted_anywhere(envelope)
+        };
+        match taken {
+            Some((receive, value)) => Arrived::Matched { receive, value },
+            None => Arrived::Unexpected(self.unexpected.queue(envelope, value, &self.groups)),
+        }
     }
 
     #[inline(never)]
-    fn arrive_anywhere(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
-        match self.posted.take_first(&envelope, &self.groups) {
-            Some((receive, value)) => Arrived::Matched { receive, value },
-            None => Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups)),
+    fn take_posted_anywhere(&mut self, envelope: &Envelope) -> Option<(ReceiveId, R)> {
+        if self.posted.has_classes()
+            && let Ok(taken) = self.posted.take_first_of_classes(envelope, &self.groups)
+        {
+            return taken.or_else(|| self.posted.take_first_dense(envelope, &self.groups));
         }
+        self.take_posted_slow(envelope)
+    }
+
+    #[inline(never)]
+    fn take_posted_slow(&mut self, envelope: &Envelope) -> Option<(ReceiveId, R)> {
+        self.posted.take_first(envelope, &self.groups)
     }
 
     /// The earliest posted receive that fits a message. Changes nothing.
@@ -281,6 +352,27 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[must_use]
     pub const fn posted_len(&self) -> usize {
         self.posted.store.len()
+    }
+
+    /// Whether no posted receive is in an index.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_posted_short(&self) -> bool {
+        self.posted.store.is_short()
+    }
+
+    /// Whether no unexpected message is in an index.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_unexpected_short(&self) -> bool {
+        self.unexpected.store.is_short()
+    }
+
+    /// Whether any message is unexpected: quicker than asking how many.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_unexpected(&self) -> bool {
+        !self.unexpected.store.is_empty()
     }
 
     /// How many messages are unexpected.

@@ -10,9 +10,9 @@ use super::pattern::{Envelope, Pattern};
 use super::store::{Entry, Store};
 use crate::ids::ReceiveId;
 
-/// One posted receive.
+/// One posted receive, on a cache line of its own.
 #[derive(Clone, Copy)]
-#[repr(C, align(16))]
+#[repr(C, align(64))]
 pub(super) struct Receive<R> {
     pub(super) tag: u64,
     pub(super) mask: u64,

@@ -99,6 +99,11 @@ impl<T: Entry> Store<T> {
         !self.is_dense() && self.indexed != 0
     }
 
+    #[inline(always)]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.held | self.indexed as u64 == 0
+    }
+
     /// How many entries there are.
     #[inline]
     pub(super) const fn len(&self) -> usize {
@@ -154,7 +159,7 @@ impl<T: Entry> Store<T> {
     }
 
     /// An entry in a slot that an index or the ring names.
-    #[inline]
+    #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
         if slot < LOW_SLOTS {
             self.low(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
@@ -163,7 +168,7 @@ impl<T: Entry> Store<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
         if slot < LOW_SLOTS {
             self.low_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
@@ -172,14 +177,14 @@ impl<T: Entry> Store<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn low(&self, slot: u32) -> Option<&T> {
         let other = &self.regions[(slot / PLACES % REGIONS) as usize];
         let region = if slot / PLACES == self.base / PLACES { &self.current } else { other };
         Some(&region.as_ref()?.0[(slot % PLACES) as usize])
     }
 
-    #[inline]
+    #[inline(always)]
     fn low_mut(&mut self, slot: u32) -> Option<&mut T> {
         let other = &mut self.regions[(slot / PLACES % REGIONS) as usize];
         let region = if slot / PLACES == self.base / PLACES { &mut self.current } else { other };
@@ -318,9 +323,30 @@ impl<T: Entry> Store<T> {
     #[inline(always)]
     fn settle(&mut self) {
         self.indexed -= 1;
-        if self.indexed == 0 && !self.is_dense() {
+        if self.indexed == 0 {
+            self.begin_again();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_again(&mut self) {
+        if !self.is_dense() {
             self.enter_dense();
         }
+    }
+
+    /// An indexed entry with this sequence number was matched, and the caller has released it. Budget: 22 instructions.
+    #[inline(always)]
+    pub(super) fn note_taken(&mut self, slot: u32, sequence: u64) {
+        if slot < LOW_SLOTS {
+            self.unpin(slot);
+        } else {
+            self.free.put(self.free_len as usize, slot);
+            self.free_len += 1;
+        }
+        self.settle();
+        self.matched_indexed(sequence);
     }
 
     /// Take out an indexed entry. But for its sequence number it can still be read. Budget: 18 instructions.
@@ -338,12 +364,18 @@ impl<T: Entry> Store<T> {
     #[inline(never)]
     fn remove_indexed_low(&mut self, slot: u32) {
         self.at_mut(slot).release();
+        self.unpin(slot);
+        self.settle();
+    }
+
+    /// The indexed entry of a slot that can be dense has left.
+    #[inline(never)]
+    fn unpin(&mut self, slot: u32) {
         let place = 1 << (slot % PLACES);
         self.pinned[(slot / PLACES % REGIONS) as usize] &= !place;
         if self.is_dense() && slot / PLACES == self.base / PLACES {
             self.barred &= !(place & self.allowed);
         }
-        self.settle();
     }
 
     /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and

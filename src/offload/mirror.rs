@@ -77,22 +77,35 @@ impl Record {
         self.pinned == Some(device) && self.generation == handle.generation
     }
 
-    /// Posted, in software, with nothing to it yet.
-    #[inline(always)]
-    fn start(&mut self) {
-        (self.place, self.in_use) = (Place::Software, true);
-        (self.multi_receive, self.reason) = (false, Reason::DeviceFull);
+    /// Nothing is to it any more: as every record begins, so that a place is clean when it is free.
+    fn clear(&mut self) {
+        (self.multi_receive, self.wanted) = (false, false);
         (self.del_outstanding, self.slot_kept, self.cancel, self.entangled) = (false, false, false, false);
-        self.wanted = false;
         (self.pinned, self.claimant, self.bounce) = (None, None, None);
         (self.inactive, self.transfer) = (None, None);
     }
 
-    /// Whether nothing has happened to it but what happens to most: no DEL, no message or receive waits for it, no
+    fn is_clear(&self) -> bool {
+        let flags = [self.multi_receive, self.wanted, self.del_outstanding, self.slot_kept];
+        !(flags.contains(&true) || self.cancel || self.entangled)
+            && (self.pinned, self.claimant, self.bounce) == (None, None, None)
+            && (self.inactive, self.transfer) == (None, None)
+    }
+
+    /// Its place, this one, is free from now on. It is clear.
+    #[inline(always)]
+    pub(crate) fn free(&mut self, index: u32, free: &mut u32) {
+        debug_assert!(self.is_clear(), "{self:?}");
+        self.in_use = false;
+        self.next_free = *free;
+        *free = index;
+    }
+
+    /// Whether nothing has happened to it but what happens to most: no cancel, no DEL, no message or receive waits for it, no
     /// bounce buffer, and the device was in phase when it took it.
     #[inline(always)]
     pub(crate) fn is_usual(&self) -> bool {
-        !(self.del_outstanding | self.entangled | self.wanted)
+        !(self.del_outstanding | self.entangled | self.wanted | self.cancel)
             && self.bounce.is_none()
             && self.inactive.is_none()
     }
@@ -152,13 +165,13 @@ impl Mirror {
         if index == self.records.len() {
             self.add_place(receive, pattern, buffer);
         }
-        if let Some(record) = self.track_at(index32(index), receive, pattern, buffer) {
-            (record.multi_receive, record.reason) = (multi_receive, reason);
+        if let Some(record) = self.track_at(index32(index), receive, pattern, buffer, reason) {
+            record.multi_receive = multi_receive;
         }
         index
     }
 
-    /// As [`Self::track`], at a place known to be free, for a receive like most. Budget: 30 instructions.
+    /// As [`Self::track`], at a place known to be free, for a receive like most. Budget: 20 instructions.
     #[inline(always)]
     pub(crate) fn track_at(
         &mut self,
@@ -166,14 +179,19 @@ impl Mirror {
         receive: ReceiveId,
         pattern: &Pattern,
         buffer: &Buffer,
+        reason: Reason,
     ) -> Option<&mut Record> {
+        debug_assert_eq!(self.free, index);
+        self.free_record().map(|place| place.track(receive, pattern, buffer, reason).1)
+    }
+
+    /// The place of the record that is tracked next, if it was used before.
+    #[inline(always)]
+    pub(crate) fn free_record(&mut self) -> Option<FreeRecord<'_>> {
+        // Where none is free this names none.
+        let index = self.free;
         let record = self.records.get_mut(index as usize)?;
-        self.free = record.next_free;
-        (record.receive, record.sequence) = (receive, self.next_sequence);
-        (record.pattern, record.buffer) = (*pattern, *buffer);
-        record.start();
-        self.next_sequence += 1;
-        Some(record)
+        Some(FreeRecord { index, record, free: &mut self.free, next_sequence: &mut self.next_sequence })
     }
 
     #[cold]
@@ -219,10 +237,15 @@ impl Mirror {
         self.records.get_mut(handle.index as usize).filter(|record| record.is_named(device, handle))
     }
 
-    /// As [`Record::step`], of one that was just found.
+    /// With what [`Record::free`] wants.
     #[inline(always)]
-    pub(crate) fn step_at(&mut self, index: u32, step: Step) -> bool {
-        self.records.get_mut(index as usize).is_some_and(|record| record.step(step))
+    pub(crate) fn find_with_free(
+        &mut self,
+        device: DeviceId,
+        handle: TagHandle,
+    ) -> Option<(&mut Record, &mut u32)> {
+        let record = self.records.get_mut(handle.index as usize)?;
+        record.is_named(device, handle).then_some((record, &mut self.free))
     }
 
     #[inline]
@@ -251,9 +274,16 @@ impl Mirror {
     #[inline]
     pub(crate) fn forget(&mut self, index: usize) {
         if let Some(record) = self.records.get_mut(index).filter(|record| record.in_use) {
-            record.in_use = false;
-            record.next_free = self.free;
-            self.free = index32(index);
+            record.clear();
+            self.forget_clear(index32(index));
+        }
+    }
+
+    /// As [`Self::forget`], of a record that is in use and clear.
+    #[inline(always)]
+    pub(crate) fn forget_clear(&mut self, index: u32) {
+        if let Some(record) = self.records.get_mut(index as usize) {
+            record.free(index, &mut self.free);
         }
     }
 
@@ -263,6 +293,36 @@ impl Mirror {
         let mut order: Vec<_> = in_use.map(|(index, record)| (record.sequence, index)).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, index)| index).collect()
+    }
+}
+
+/// A place for a record that is tracked.
+#[derive(Debug)]
+pub(crate) struct FreeRecord<'a> {
+    pub(crate) index: u32,
+    record: &'a mut Record,
+    free: &'a mut u32,
+    next_sequence: &'a mut u64,
+}
+
+impl<'a> FreeRecord<'a> {
+    /// A receive was posted, one like most: its record.
+    #[inline(always)]
+    pub(crate) fn track(
+        self,
+        receive: ReceiveId,
+        pattern: &Pattern,
+        buffer: &Buffer,
+        reason: Reason,
+    ) -> (u32, &'a mut Record) {
+        let Self { index, record, free, next_sequence } = self;
+        debug_assert!(record.is_clear(), "{record:?}");
+        *free = record.next_free;
+        (record.receive, record.sequence) = (receive, *next_sequence);
+        (record.pattern, record.buffer) = (*pattern, *buffer);
+        (record.place, record.in_use, record.reason) = (Place::Software, true, reason);
+        *next_sequence += 1;
+        (index, record)
     }
 }
 

@@ -92,9 +92,15 @@ impl Offload {
     }
 
     /// A device joins. Receives that are posted already stay in software; newer ones may go down.
-    pub(crate) fn add_device(&mut self, capabilities: Capabilities, counters_start: u16) -> Option<DeviceId> {
+    pub(crate) fn add_device(
+        &mut self,
+        capabilities: Capabilities,
+        counters_start: u16,
+        silent_adds_max: u8,
+    ) -> Option<DeviceId> {
         let id = DeviceId(u8::try_from(self.nics.len()).ok()?);
-        let mut nic = Nic::new(id, capabilities, self.seed, counters_start);
+        let silent = u32::from(silent_adds_max).min((capabilities.command_slots / 4).saturating_sub(1));
+        let mut nic = Nic::new(id, capabilities, self.seed, (counters_start, silent));
         if capabilities.is_matching() {
             for index in self.mirror.in_order() {
                 nic.queue.push(index);
@@ -287,6 +293,11 @@ impl Offload {
     /// Entries that a device knows of, and how many it may.
     pub(crate) fn entries(&self, device: DeviceId) -> (u32, u32) {
         self.nics.get(device.0 as usize).map_or((0, 0), Nic::entries)
+    }
+
+    /// Command slots of a device that are used.
+    pub(crate) fn slots_used(&self, device: DeviceId) -> u64 {
+        self.nics.get(device.0 as usize).map_or(0, Nic::slots_used)
     }
 
     /// The receive that an entry stands for.

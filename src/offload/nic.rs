@@ -2,7 +2,8 @@
 //!
 //! Resources are never found out by an error: an ADD is queued only when a tag is free (an entry counts until the
 //! device released it), when the command queue has room for it *and* for the DEL that may follow, and, always, for
-//! one SYNC (TM-CONTRACT 6.1, 8.1, 12). All list operations are signalled, so every completion frees its own slot.
+//! one SYNC (TM-CONTRACT 6.1, 8.1, 12). Most ADDs ask for no completion: the next that does frees their slots as well
+//! (`phase`).
 //!
 //! Not here: which receive goes down.
 
@@ -53,7 +54,8 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    pub(crate) fn new(id: DeviceId, capabilities: Capabilities, seed: u64, counters_start: u16) -> Self {
+    /// `phase`: where counters start, and how many ADDs in a row may ask for no completion.
+    pub(crate) fn new(id: DeviceId, capabilities: Capabilities, seed: u64, phase: (u16, u32)) -> Self {
         let matching = capabilities.is_matching();
         let buffers = if matching { capabilities.unexpected_buffers } else { 0 };
         // Completions that one entry may have outstanding: ADD, match, data, DEL; one SYNC beside. Or, where that
@@ -65,7 +67,7 @@ impl Nic {
             id,
             capabilities,
             switch: Switch::On,
-            phase: Phase::new(counters_start, buffers),
+            phase: Phase::new(phase.0, buffers, phase.1),
             commands: Outbox::new(),
             overlaps: Overlaps::new(seed),
             queue: Queue::default(),
@@ -89,7 +91,7 @@ impl Nic {
         if self.entries >= self.entries_max {
             return Some(Reason::DeviceFull);
         }
-        let used = self.phase.in_flight() as u64 + u64::from(self.kept);
+        let used = self.phase.slots_used() + u64::from(self.kept);
         (used + SLOTS_OF_AN_ENTRY + SLOTS_FOR_SYNC > u64::from(self.capabilities.command_slots))
             .then_some(Reason::NoCommandSlot)
     }
@@ -193,13 +195,14 @@ impl Nic {
         (record.pinned, record.slot_kept, record.bounce) = (Some(id), true, bounce);
         let handle = record.handle(index);
         let decided = rules.hold(Clause::CountDecided);
+        let signalled = !decided || self.phase.is_add_asked();
         let unexpected_count = if decided { self.phase.report() } else { self.phase.report_seen() };
         self.entries += 1;
         self.kept += 1;
         let Pattern { tag, ignore, .. } = record.pattern;
         let (tag, buffer) = (Tag(tag.0 & ignore.mask()), bounce.unwrap_or(record.buffer));
-        self.commands.put(Command::Add { handle, tag, ignore, buffer, unexpected_count, signalled: true });
-        self.phase.put_add(handle);
+        self.commands.put(Command::Add { handle, tag, ignore, buffer, unexpected_count, signalled });
+        self.phase.put_add(handle, signalled);
         true
     }
 
@@ -207,9 +210,7 @@ impl Nic {
     pub(crate) fn push_del(&mut self, handle: TagHandle, signalled: bool) {
         self.kept = self.kept.saturating_sub(1);
         self.commands.push(Command::Del { handle, signalled });
-        if signalled {
-            self.phase.handle_queued(Operation::Del(handle));
-        }
+        self.phase.handle_queued(Operation::Del(handle), signalled);
     }
 
     /// Take back a DEL that was not submitted. Says whether there was one.
@@ -230,13 +231,20 @@ impl Nic {
 
     /// Queue a SYNC if one is due. Says whether.
     pub(crate) fn push_sync_if_due(&mut self, decided: bool) -> bool {
-        if self.switch == Switch::Failed || !self.phase.is_sync_due() {
+        if self.switch == Switch::Failed || !(self.phase.is_sync_due(self.entries) || self.wants_slots()) {
             return false;
         }
         let unexpected_count = if decided { self.phase.report() } else { self.phase.report_seen() };
         self.commands.push(Command::Sync { unexpected_count, signalled: true });
-        self.phase.handle_queued(Operation::Sync);
+        self.phase.handle_queued(Operation::Sync, true);
         true
+    }
+
+    /// Receives wait for command slots, and nothing that is under way will free any.
+    fn wants_slots(&self) -> bool {
+        self.phase.is_nothing_asked()
+            && !self.queue.is_empty()
+            && self.is_held_up() == Some(Reason::NoCommandSlot)
     }
 
     /// Queue a posting of unexpected buffers if one is due.
@@ -277,6 +285,11 @@ impl Nic {
         (self.entries, self.entries_max)
     }
 
+    /// Command slots that are used.
+    pub(crate) fn slots_used(&self) -> u64 {
+        self.phase.slots_used()
+    }
+
     pub(crate) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(TagHandle) -> u64) {
         out.extend([
             self.switch as u64,
@@ -294,8 +307,8 @@ impl Nic {
 
 fn canonical_command(command: &Command, out: &mut Vec<u64>, name: &dyn Fn(TagHandle) -> u64) {
     match *command {
-        Command::Add { handle, unexpected_count, .. } => {
-            out.extend([1, name(handle), u64::from(unexpected_count)]);
+        Command::Add { handle, unexpected_count, signalled, .. } => {
+            out.extend([1 | u64::from(signalled) << 8, name(handle), u64::from(unexpected_count)]);
         }
         Command::Del { handle, signalled } => out.extend([2, name(handle), u64::from(signalled)]),
         Command::Sync { unexpected_count, .. } => out.extend([3, u64::from(unexpected_count)]),

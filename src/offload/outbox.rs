@@ -109,6 +109,11 @@ impl<T: Copy> Outbox<T> {
         self.items.get(self.read..self.end).unwrap_or_default()
     }
 
+    /// The same, to be changed.
+    pub(crate) fn items_mut(&mut self) -> &mut [T] {
+        self.items.get_mut(self.read..self.end).unwrap_or_default()
+    }
+
     /// Take one out of the middle.
     pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
         let item = *self.items().get(place)?;

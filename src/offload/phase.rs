@@ -32,12 +32,26 @@ pub(crate) struct Phase {
     turn: u64,
     sync_outstanding: bool,
     outstanding: Outbox<Outstanding>,
+    /// Operations are numbered from 1 in command order: the last one queued.
+    queued: u64,
+    /// The last one that asked for a completion.
+    asked: u64,
+    /// The last one whose slot is free again, with those of all before it.
+    freed: u64,
+    /// The last ADD without a completion.
+    silent: u64,
+    /// The last one that was told to have found every entry before it active, or to have made it so.
+    in_phase: u64,
+    /// So many ADDs in a row may ask for no completion.
+    silent_max: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Outstanding {
     operation: Operation,
     count: u64,
+    /// Its number.
+    number: u64,
 }
 
 /// What the completion of a list operation says about the phase.
@@ -52,7 +66,7 @@ pub(crate) enum Stood {
 impl Phase {
     /// Counters of a device that starts at `start` (0 on a card; models start just below the wrap).
     #[must_use]
-    pub(crate) fn new(start: u16, buffers_max: u32) -> Self {
+    pub(crate) fn new(start: u16, buffers_max: u32, silent_max: u32) -> Self {
         let start = u64::from(start);
         Self {
             seen: start,
@@ -69,6 +83,12 @@ impl Phase {
             turn: 0,
             sync_outstanding: false,
             outstanding: Outbox::new(),
+            queued: 0,
+            asked: 0,
+            freed: 0,
+            silent: 0,
+            in_phase: 0,
+            silent_max: silent_max.into(),
         }
     }
 
@@ -132,42 +152,77 @@ impl Phase {
     /// So that it may.
     #[inline]
     pub(crate) fn reserve(&mut self) {
-        self.outstanding.reserve(Outstanding { operation: Operation::Sync, count: 0 });
+        self.outstanding.reserve(Outstanding { operation: Operation::Sync, count: 0, number: 0 });
+    }
+
+    /// Whether the ADD that is queued next has to ask for a completion: its count is another than that of the command
+    /// before it, or it is its turn. So every count that was reported was asked for, and no slots but those of a short
+    /// run of ADDs wait for a completion that nobody asked for.
+    #[inline(always)]
+    pub(crate) fn is_add_asked(&self) -> bool {
+        self.handled != self.reported || self.queued - self.asked >= self.silent_max
     }
 
     /// An ADD was queued, and there was room.
     #[inline(always)]
-    pub(crate) fn put_add(&mut self, handle: TagHandle) {
-        self.outstanding.put(Outstanding { operation: Operation::Add(handle), count: self.reported });
+    pub(crate) fn put_add(&mut self, handle: TagHandle, is_asked: bool) {
+        self.queued += 1;
+        let number = self.queued;
+        if is_asked {
+            self.asked = number;
+            let operation = Operation::Add(handle);
+            self.outstanding.put(Outstanding { operation, count: self.reported, number });
+        } else {
+            self.silent = number;
+        }
     }
 
-    /// A signalled operation was queued.
-    pub(crate) fn handle_queued(&mut self, operation: Operation) {
-        self.sync_outstanding |= operation == Operation::Sync;
-        self.outstanding.push(Outstanding { operation, count: self.reported });
+    /// An operation was queued that is no ADD.
+    pub(crate) fn handle_queued(&mut self, operation: Operation, is_asked: bool) {
+        self.queued += 1;
+        if is_asked {
+            self.asked = self.queued;
+            self.sync_outstanding |= operation == Operation::Sync;
+            self.outstanding.push(Outstanding { operation, count: self.reported, number: self.queued });
+        }
     }
 
     /// The usual completion alone: the ADD that was due, in phase. `false`: it is another, and nothing changed.
     #[inline(always)]
     pub(crate) fn try_add_done(&mut self, handle: TagHandle, phase: u16) -> bool {
-        let Some(&Outstanding { operation: Operation::Add(due), count }) = self.outstanding.first() else {
+        let Some(&Outstanding { operation: Operation::Add(due), count, number }) = self.outstanding.first()
+        else {
             return false;
         };
         if due != handle || Self::wire(count) != phase {
             return false;
         }
         self.outstanding.skip(1);
-        self.confirmed = count;
-        self.inactive = 0;
-        self.turn += 1;
+        (self.confirmed, self.freed) = (count, number);
+        self.handle_in_phase(number);
         true
     }
 
-    /// A signalled operation was taken back before it was submitted.
+    /// The command of this number found all entries before it active, or made them so; an ADD its own as well.
+    #[inline(always)]
+    fn handle_in_phase(&mut self, number: u64) {
+        (self.in_phase, self.inactive) = (number, 0);
+        self.turn += 1;
+    }
+
+    /// A signalled operation was taken back before it was submitted: those behind it move up.
     pub(crate) fn handle_withdrawn(&mut self, operation: Operation) {
-        if let Some(place) = self.outstanding.items().iter().rposition(|other| other.operation == operation) {
-            self.outstanding.remove(place);
+        let Some(place) = self.outstanding.items().iter().rposition(|other| other.operation == operation)
+        else {
+            return;
+        };
+        let Some(Outstanding { number, .. }) = self.outstanding.remove(place) else { return };
+        for behind in self.outstanding.items_mut().iter_mut().skip(place) {
+            behind.number -= 1;
         }
+        self.queued -= 1;
+        self.silent -= u64::from(self.silent > number);
+        self.asked = self.outstanding.items().last().map_or(self.freed, |last| last.number);
     }
 
     /// The completion of a signalled operation was polled. They come in command order.
@@ -186,14 +241,13 @@ impl Phase {
             return Err(Box::new(Fault::UnknownCompletion { device, operation, due }));
         };
         self.outstanding.skip(1);
-        self.confirmed = due.count;
+        (self.confirmed, self.freed) = (due.count, due.number);
         if operation == Operation::Sync {
             self.sync_outstanding = false;
         }
         let stood = if Self::wire(due.count) == phase { Stood::InPhase } else { Stood::Behind };
         if stood == Stood::InPhase && !matches!(operation, Operation::Del(_)) {
-            self.inactive = 0;
-            self.turn += 1;
+            self.handle_in_phase(due.number);
         }
         Ok(stood)
     }
@@ -214,6 +268,7 @@ impl Phase {
     /// The device is gone: nothing is outstanding any more. The operations that were, in order.
     pub(crate) fn fail(&mut self) -> Vec<TagHandle> {
         self.inactive = 0;
+        (self.asked, self.freed, self.silent) = (self.queued, self.queued, 0);
         let dels = self.outstanding.items().iter().filter_map(|outstanding| match outstanding.operation {
             Operation::Del(handle) => Some(handle),
             Operation::Add(_) | Operation::Sync => None,
@@ -223,13 +278,21 @@ impl Phase {
         dels
     }
 
-    /// Whether a SYNC is due: entries wait inactive for a count not yet reported, or the wrap comes near.
+    /// Whether a SYNC is due: entries wait inactive for a count not yet reported, or may do so, or the wrap comes near.
+    /// `entries`: those that the device knows of.
     #[must_use]
     #[inline]
-    pub(crate) fn is_sync_due(&self) -> bool {
+    pub(crate) fn is_sync_due(&self, entries: u32) -> bool {
+        let may_wait = self.inactive > 0 || (self.silent > self.in_phase && entries > 0);
         self.handled != self.reported
             && !self.sync_outstanding
-            && (self.inactive > 0 || self.handled.saturating_sub(self.reported) >= SYNC_EVERY)
+            && (may_wait || self.handled.saturating_sub(self.reported) >= SYNC_EVERY)
+    }
+
+    /// Whether slots are used, and no completion that would free them was asked for.
+    #[must_use]
+    pub(crate) fn is_nothing_asked(&self) -> bool {
+        self.outstanding.len() == 0 && self.queued != self.freed
     }
 
     /// How many buffers to post now; in batches, unless the device is about to run dry.
@@ -257,11 +320,11 @@ impl Phase {
         batch
     }
 
-    /// Signalled operations whose completion has not been polled.
+    /// Command slots that are used: of operations at or before which no completion has been polled.
     #[must_use]
-    #[inline]
-    pub(crate) fn in_flight(&self) -> usize {
-        self.outstanding.len()
+    #[inline(always)]
+    pub(crate) fn slots_used(&self) -> u64 {
+        self.queued - self.freed
     }
 
     /// The count that a device sees: mod 2^16.
@@ -284,8 +347,12 @@ impl Phase {
             u64::from(self.inactive),
             u64::from(self.sync_outstanding),
             self.outstanding.len() as u64,
+            self.queued - self.asked,
+            self.queued - self.freed,
+            self.silent.saturating_sub(self.freed) + u64::from(self.silent > self.in_phase),
         ]);
         for outstanding in self.outstanding.items() {
+            out.push(outstanding.number - self.freed);
             out.push(outstanding.count.wrapping_sub(self.confirmed));
             out.push(match outstanding.operation {
                 Operation::Add(handle) => name(handle) << 2,

@@ -11,8 +11,10 @@ use crate::matching::Pattern;
 use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
 
 use super::entry::{Place, Step};
-use super::stretches::Spot;
-use super::{Offload, Record};
+use super::mirror::FreeRecord;
+use super::nic::Nic;
+use super::stretches::{Spot, Stretches};
+use super::{Offload, Record, Rules, Statistics};
 
 impl Offload {
     /// Whether a receive that is about to be posted can go straight down to the only device that matches, if its buffer overlaps
@@ -28,11 +30,22 @@ impl Offload {
         if may { self.mirror.free_place() } else { None }
     }
 
-    /// The same, of a buffer that lies behind all that are there: for [`Self::go_down`]. Budget: 55 instructions.
+    /// The same, of a buffer that lies behind all that are there. Budget: 55 instructions.
     #[inline(always)]
-    pub(crate) fn way_down(&self, pattern: &Pattern, buffer: &Buffer) -> Option<u32> {
-        let record = self.record_for_way_down(pattern, buffer)?;
-        self.stretches.is_behind_all(buffer).then_some(record)
+    pub(crate) fn way_down(&mut self, pattern: &Pattern, buffer: &Buffer) -> Option<StraightDown<'_>> {
+        let nic = self.nics.get_mut(self.sole)?;
+        let may = nic.is_idle()
+            && nic.is_held_up().is_none()
+            && self.peers.is_anybody(pattern)
+            && nic.takes(buffer)
+            && nic.has_room()
+            && self.stretches.is_behind_all(buffer);
+        if !may {
+            return None;
+        }
+        let place = self.mirror.free_record()?;
+        let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
+        Some(StraightDown { nic, place, stretches, statistics, rules: self.rules })
     }
 
     /// The same, of a buffer anywhere: for [`Self::go_down_among`].
@@ -41,25 +54,16 @@ impl Offload {
         Some(WayDown { record, spot: self.stretches.spot(buffer)? })
     }
 
-    /// The receive was posted, and goes the way that was found. Budget: 75 instructions.
-    #[inline(always)]
-    pub(crate) fn go_down(&mut self, record: u32, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
-        self.list_straight(record, id, pattern, buffer);
-        self.stretches.put_last(buffer, record);
-    }
-
-    /// The same.
+    /// The receive was posted, and goes the way that was found.
     pub(crate) fn go_down_among(&mut self, way: WayDown, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
         self.list_straight(way.record, id, pattern, buffer);
         self.stretches.put(way.spot, buffer, way.record);
     }
 
-    #[inline(always)]
     fn list_straight(&mut self, index: u32, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
         let Some(nic) = self.nics.get_mut(self.sole) else { return };
         let reason = nic.held_up_by;
-        let Some(record) = self.mirror.track_at(index, id, pattern, buffer) else { return };
-        record.reason = reason;
+        let Some(record) = self.mirror.track_at(index, id, pattern, buffer, reason) else { return };
         let is_listed = nic.list(record, index as usize, None, self.rules);
         debug_assert!(is_listed, "it was in software");
         self.statistics.tracked += 1;
@@ -79,18 +83,15 @@ impl Offload {
     /// The entry that a device matched, if it had nothing else to it and all data is placed in the user's buffer.
     /// Changes nothing. Budget: 30 instructions.
     #[inline(always)]
-    pub(crate) fn usual_match(&self, device: DeviceId, matched: &Match) -> Option<&Record> {
-        let record = self.mirror.find_record(device, matched.handle)?;
-        let is_usual = record.is_usual() & (record.place() == Place::Listed);
-        (is_usual && matched.stage == MatchStage::Complete).then_some(record)
-    }
-
-    /// The receive of [`Self::usual_match`] is complete. Budget: 6 instructions.
-    #[inline(always)]
-    pub(crate) fn handle_usual_match(&mut self, handle: TagHandle) {
-        let stepped = self.mirror.step_at(handle.index, Step::MatchWhole);
-        debug_assert!(stepped, "it was listed");
-        self.statistics.matched_by_device += 1;
+    pub(crate) fn usual_match(&mut self, device: DeviceId, matched: &Match) -> Option<UsualMatch<'_>> {
+        let nic = self.nics.get_mut(device.0 as usize)?;
+        let (record, free) = self.mirror.find_with_free(device, matched.handle)?;
+        let is_usual = record.is_usual() & record.slot_kept & (record.place() == Place::Listed);
+        if !is_usual || matched.stage != MatchStage::Complete {
+            return None;
+        }
+        let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
+        Some(UsualMatch { nic, record, free, stretches, statistics })
     }
 
     /// A device let go of an entry that it had matched. Budget: 60 instructions.
@@ -101,14 +102,87 @@ impl Offload {
         if record.place() != Place::Gone || !record.is_usual() || !record.slot_kept {
             return false;
         }
-        nic.give_back_slot();
-        nic.handle_released();
-        (record.pinned, record.slot_kept) = (None, false);
-        let buffer = record.buffer;
-        self.mirror.forget(handle.index as usize);
+        let buffer = release(record, nic);
+        self.mirror.forget_clear(handle.index);
         self.stretches.remove(&buffer);
         true
     }
+}
+
+/// A receive that is about to be posted, on its way straight down.
+#[derive(Debug)]
+pub(crate) struct StraightDown<'a> {
+    nic: &'a mut Nic,
+    place: FreeRecord<'a>,
+    stretches: &'a mut Stretches,
+    statistics: &'a mut Statistics,
+    rules: Rules,
+}
+
+impl StraightDown<'_> {
+    /// The record that it gets.
+    #[inline(always)]
+    pub(crate) fn record(&self) -> u32 {
+        self.place.index
+    }
+
+    /// It was posted. Budget: 75 instructions.
+    #[inline(always)]
+    pub(crate) fn go(self, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
+        let Self { nic, place, stretches, statistics, rules } = self;
+        let (index, record) = place.track(id, pattern, buffer, nic.held_up_by);
+        let is_listed = nic.list(record, index as usize, None, rules);
+        debug_assert!(is_listed, "it was in software");
+        stretches.put_last(buffer, index);
+        statistics.tracked += 1;
+        statistics.adds += 1;
+    }
+}
+
+/// See [`Offload::usual_match`].
+#[derive(Debug)]
+pub(crate) struct UsualMatch<'a> {
+    nic: &'a mut Nic,
+    record: &'a mut Record,
+    free: &'a mut u32,
+    stretches: &'a mut Stretches,
+    statistics: &'a mut Statistics,
+}
+
+impl UsualMatch<'_> {
+    /// The receive.
+    #[inline(always)]
+    pub(crate) fn receive(&self) -> ReceiveId {
+        self.record.receive
+    }
+
+    /// Its buffer.
+    #[inline(always)]
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.record.buffer
+    }
+
+    /// The receive is complete, and the device has let go of the entry, or has not yet. Budget: 45 instructions if it has.
+    #[inline(always)]
+    pub(crate) fn finish(self, matched: &Match) {
+        let Self { nic, record, free, stretches, statistics } = self;
+        let stepped = record.step(Step::MatchWhole);
+        debug_assert!(stepped, "it was listed");
+        statistics.matched_by_device += 1;
+        if matched.released {
+            stretches.remove(&release(record, nic));
+            record.free(matched.handle.index, free);
+        }
+    }
+}
+
+/// The device has let go of an entry, which had a slot kept for a DEL. Its buffer.
+#[inline(always)]
+fn release(record: &mut Record, nic: &mut Nic) -> Buffer {
+    nic.give_back_slot();
+    nic.handle_released();
+    (record.pinned, record.slot_kept) = (None, false);
+    record.buffer
 }
 
 /// How a receive goes straight down.

@@ -4,7 +4,8 @@
 //! Stretches are disjoint, so that the last one that begins before the end of a buffer is the only one that can reach
 //! it. They are kept sorted in short *runs*, and the runs in order: finding a place costs two short binary searches, and
 //! entering one moves at most a run. A run that is full is cut in two; one that is empty is dropped, but for the only one.
-//! The last run lies at hand, since many programs post buffers in the order of their addresses.
+//! The last run lies at hand, since many programs post buffers in the order of their addresses; and one is taken out
+//! at either end of a run without a move, since many receives complete in the order in which they were posted.
 //!
 //! Not here: who waits for whom.
 
@@ -49,9 +50,11 @@ pub(crate) struct Spot {
 
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// By first byte. What lies behind the first `count` is old.
+    /// By first byte, from `start` to `end`; the others are old.
     sorted: [Stretch; RUN],
-    count: usize,
+    /// 0 in an empty run.
+    start: usize,
+    end: usize,
 }
 
 impl Stretches {
@@ -66,7 +69,7 @@ impl Stretches {
     /// Whether [`Self::put_last`] may be called: the buffer lies behind all others, and there is room. Budget: 8 instructions.
     #[inline(always)]
     pub(crate) fn is_behind_all(&self, buffer: &Buffer) -> bool {
-        self.last.count < RUN
+        self.last.end < RUN
             && !holds_nothing(buffer)
             && self.last.last().is_none_or(|last| last.end <= buffer.address)
     }
@@ -74,9 +77,9 @@ impl Stretches {
     /// Enter a buffer that lies behind all others. Budget: 10 instructions.
     #[inline(always)]
     pub(crate) fn put_last(&mut self, buffer: &Buffer, record: u32) {
-        if let Some(place) = self.last.sorted.get_mut(self.last.count) {
+        if let Some(place) = self.last.sorted.get_mut(self.last.end) {
             *place = Stretch { first: buffer.address, end: end(buffer), record };
-            self.last.count += 1;
+            self.last.end += 1;
         }
     }
 
@@ -87,7 +90,7 @@ impl Stretches {
             return None;
         }
         let spot = self.spot_before(end(buffer));
-        let is_free = self.in_the_way(buffer, spot).is_none() && self.run(spot.part).count < RUN;
+        let is_free = self.in_the_way(buffer, spot).is_none() && self.run(spot.part).has_room();
         is_free.then_some(spot)
     }
 
@@ -98,9 +101,7 @@ impl Stretches {
             None => (&mut self.last_first, &mut self.last),
         };
         *first = buffer.address.min(*first);
-        run.sorted.copy_within(spot.place..run.count, spot.place + 1);
-        run.sorted[spot.place] = Stretch { first: buffer.address, end: end(buffer), record };
-        run.count += 1;
+        run.insert(spot.place, Stretch { first: buffer.address, end: end(buffer), record });
     }
 
     /// Enter one, unless it overlaps another: whether it was entered.
@@ -112,25 +113,31 @@ impl Stretches {
         if self.in_the_way(buffer, spot).is_some() {
             return false;
         }
-        if self.run(spot.part).count == RUN {
+        if !self.run(spot.part).has_room() {
             spot = self.split(spot, buffer.address);
         }
         self.put(spot, buffer, u32::try_from(record).unwrap_or(u32::MAX));
         true
     }
 
-    /// Forget one. Budget: 15 instructions for the last of all, else 220 at 1,000 stretches.
+    /// Forget one. Budget: 15 instructions for the last of all, and for the first of few; else 220 at 1,000 stretches.
     #[inline(always)]
     pub(crate) fn remove(&mut self, buffer: &Buffer) {
         if holds_nothing(buffer) {
             return;
         }
-        let is_last = self.last.last().is_some_and(|last| last.first == buffer.address);
-        if is_last && (self.last.count > 1 || self.parts.is_empty()) {
-            self.last.count -= 1;
-        } else {
-            self.remove_among(buffer.address);
+        let run = &mut self.last;
+        let begins_there = |stretch: Option<&Stretch>| stretch.is_some_and(|it| it.first == buffer.address);
+        // The last run is dropped when it is empty, unless it is the only one.
+        if run.end - run.start > 1 || self.parts.is_empty() {
+            if begins_there(run.first()) && self.parts.is_empty() {
+                return run.remove_first();
+            }
+            if begins_there(run.last()) {
+                return run.remove_last();
+            }
         }
+        self.remove_among(buffer.address);
     }
 
     #[inline(never)]
@@ -138,12 +145,10 @@ impl Stretches {
         // One that begins there begins before the next byte.
         let Spot { part, place } = self.spot_before(first.saturating_add(1));
         let run = self.run_mut(part);
-        let Some(place) = place.checked_sub(1).filter(|&place| run.sorted[place].first == first) else {
-            return;
-        };
-        run.sorted.copy_within(place + 1..run.count, place);
-        run.count -= 1;
-        if run.count == 0 && !self.parts.is_empty() {
+        let is_it = |place: &usize| run.stretches().get(*place).is_some_and(|it| it.first == first);
+        let Some(place) = place.checked_sub(1).filter(is_it) else { return };
+        run.remove(place);
+        if run.end == 0 && !self.parts.is_empty() {
             self.drop_run(part);
         }
     }
@@ -205,10 +210,10 @@ impl Stretches {
         let lower = if place == RUN { RUN } else { RUN / 2 };
         let run = self.run_mut(part);
         let mut low = *run;
-        low.count = lower;
+        low.end = lower;
         run.sorted.copy_within(lower.., 0);
-        run.count = RUN - lower;
-        let upper_first = if run.count == 0 { first } else { run.sorted[0].first };
+        run.end = RUN - lower;
+        let upper_first = if run.end == 0 { first } else { run.sorted[0].first };
         let low_first = match self.parts.get_mut(part) {
             Some(part) => std::mem::replace(&mut part.first, upper_first),
             None => std::mem::replace(&mut self.last_first, upper_first),
@@ -230,18 +235,67 @@ impl Stretches {
 
 impl Default for Run {
     fn default() -> Self {
-        Self { sorted: [Stretch::default(); RUN], count: 0 }
+        Self { sorted: [Stretch::default(); RUN], start: 0, end: 0 }
     }
 }
 
 impl Run {
     #[inline(always)]
     fn last(&self) -> Option<&Stretch> {
-        self.sorted.get(self.count.wrapping_sub(1))
+        self.sorted.get(self.end.wrapping_sub(1))
+    }
+
+    #[inline(always)]
+    fn first(&self) -> Option<&Stretch> {
+        if self.end > 0 { self.sorted.get(self.start) } else { None }
+    }
+
+    const fn has_room(&self) -> bool {
+        self.end - self.start < RUN
     }
 
     fn stretches(&self) -> &[Stretch] {
-        self.sorted.get(..self.count).unwrap_or_default()
+        self.sorted.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Before the one that is now at this place, in a run with room.
+    fn insert(&mut self, place: usize, stretch: Stretch) {
+        if self.end == RUN {
+            self.sorted.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let place = self.start + place;
+        self.sorted.copy_within(place..self.end, place + 1);
+        self.sorted[place] = stretch;
+        self.end += 1;
+    }
+
+    #[inline(always)]
+    fn remove_first(&mut self) {
+        self.start += 1;
+        self.reset_if_empty();
+    }
+
+    #[inline(always)]
+    fn remove_last(&mut self) {
+        self.end -= 1;
+        self.reset_if_empty();
+    }
+
+    fn remove(&mut self, place: usize) {
+        if place == 0 {
+            return self.remove_first();
+        }
+        let place = self.start + place;
+        self.sorted.copy_within(place + 1..self.end, place);
+        self.remove_last();
+    }
+
+    #[inline(always)]
+    fn reset_if_empty(&mut self) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
     }
 }
 

@@ -132,35 +132,95 @@ const DEVICE: DeviceId = DeviceId(0);
 
 #[test]
 fn a_sync_is_due_only_for_entries_that_wait_or_near_the_wrap() {
-    let mut phase = Phase::new(0xfffe, 64);
+    let mut phase = Phase::new(0xfffe, 64, 0);
     assert_eq!(phase.poll_buffers(true), 64);
     assert_eq!(phase.report(), 0xfffe);
-    phase.handle_queued(Operation::Add(handle(1)));
+    put_add(&mut phase, 1, true);
     phase.handle_seen(DEVICE).unwrap();
     phase.handle_decided();
-    assert!(!phase.is_sync_due(), "nobody is known to wait");
+    assert!(!phase.is_sync_due(1), "nobody is known to wait");
     assert_eq!(phase.handle_done(DEVICE, Operation::Add(handle(1)), 0xffff), Ok(Stood::Behind));
     let mark = phase.mark_inactive();
-    assert!(phase.is_sync_due());
+    assert!(phase.is_sync_due(1));
     assert_eq!(phase.report(), 0xffff);
-    phase.handle_queued(Operation::Sync);
-    assert!(!phase.is_sync_due(), "one is under way");
+    phase.handle_queued(Operation::Sync, true);
+    assert!(!phase.is_sync_due(1), "one is under way");
     assert_eq!(phase.handle_done(DEVICE, Operation::Sync, 0xffff), Ok(Stood::InPhase));
     assert!(!phase.is_marked(mark), "every entry is active");
     for _ in 0..(1 << 14) {
-        assert!(!phase.is_sync_due());
+        assert!(!phase.is_sync_due(1));
         phase.poll_buffers(true);
         phase.handle_seen(DEVICE).unwrap();
         phase.handle_decided();
     }
-    assert!(phase.is_sync_due(), "2^14 unexpected messages went by");
+    assert!(phase.is_sync_due(0), "2^14 unexpected messages went by");
+}
+
+#[test]
+fn of_adds_with_one_count_few_ask_for_a_completion_and_their_slots_come_back_with_it() {
+    let mut phase = Phase::new(0, 64, 3);
+    let asked: Vec<bool> = (0..9)
+        .map(|index| {
+            let is_asked = phase.is_add_asked();
+            put_add(&mut phase, index, is_asked);
+            is_asked
+        })
+        .collect();
+    assert_eq!(asked, [false, false, false, true, false, false, false, true, false]);
+    assert_eq!(phase.slots_used(), 9);
+    assert!(phase.try_add_done(handle(3), 0));
+    assert_eq!(phase.slots_used(), 5);
+    assert_eq!(phase.handle_done(DEVICE, Operation::Add(handle(7)), 0), Ok(Stood::InPhase));
+    assert_eq!(phase.slots_used(), 1);
+    assert!(phase.is_nothing_asked());
+    phase.handle_decided();
+    assert!(phase.is_add_asked(), "its count is another");
+}
+
+#[test]
+fn a_sync_is_due_for_entries_of_which_nothing_was_heard() {
+    let mut phase = Phase::new(0, 64, 3);
+    put_add(&mut phase, 1, false);
+    assert!(!phase.is_sync_due(1), "there is no other count to report");
+    phase.handle_decided();
+    assert!(!phase.is_sync_due(0), "the entry is gone");
+    assert!(phase.is_sync_due(1));
+    assert_eq!(phase.report(), 1);
+    phase.handle_queued(Operation::Sync, true);
+    put_add(&mut phase, 2, false);
+    assert_eq!(phase.handle_done(DEVICE, Operation::Sync, 1), Ok(Stood::InPhase));
+    phase.handle_decided();
+    assert!(phase.is_sync_due(2), "one more went down behind the SYNC");
+}
+
+#[test]
+fn a_delete_that_is_withdrawn_gives_its_slot_back_and_those_behind_it_move_up() {
+    let mut phase = Phase::new(0, 64, 3);
+    put_add(&mut phase, 1, false);
+    phase.handle_queued(Operation::Del(handle(1)), true);
+    put_add(&mut phase, 2, true);
+    put_add(&mut phase, 3, false);
+    phase.handle_withdrawn(Operation::Del(handle(1)));
+    assert_eq!(phase.slots_used(), 3);
+    assert!(phase.try_add_done(handle(2), 0));
+    assert_eq!(phase.slots_used(), 1);
+    phase.handle_queued(Operation::Del(handle(3)), true);
+    phase.handle_withdrawn(Operation::Del(handle(3)));
+    assert!(phase.is_nothing_asked() && phase.slots_used() == 1);
+    phase.handle_decided();
+    assert!(phase.is_sync_due(1), "nothing was heard of the last");
+}
+
+fn put_add(phase: &mut Phase, index: u32, is_asked: bool) {
+    phase.reserve();
+    phase.put_add(handle(index), is_asked);
 }
 
 /// Quiet means that nothing would be posted, and what is posted as soon as it is worth it is not missed.
 #[test]
 fn a_phase_is_quiet_only_while_no_buffers_are_due() {
     for buffers_max in [0, 1, 3, 33, 34, 40, 43, 44, 45, 64, 67, 68, 1000] {
-        let mut phase = Phase::new(0, buffers_max);
+        let mut phase = Phase::new(0, buffers_max, 0);
         phase.poll_buffers(true);
         let mut quiet = 0;
         for used in 0..buffers_max {
@@ -179,7 +239,7 @@ fn a_phase_is_quiet_only_while_no_buffers_are_due() {
 
 #[test]
 fn buffers_are_not_posted_into_a_whole_turn_of_the_counter() {
-    let mut phase = Phase::new(0, 1 << 15);
+    let mut phase = Phase::new(0, 1 << 15, 0);
     let mut seen = 0_u32;
     loop {
         let posted = phase.poll_buffers(true);
@@ -198,8 +258,8 @@ fn buffers_are_not_posted_into_a_whole_turn_of_the_counter() {
 
 #[test]
 fn a_completion_that_was_not_due_is_named() {
-    let mut phase = Phase::new(0, 64);
-    phase.handle_queued(Operation::Add(handle(1)));
+    let mut phase = Phase::new(0, 64, 0);
+    put_add(&mut phase, 1, true);
     let error = phase.handle_done(DEVICE, Operation::Add(handle(2)), 0).unwrap_err();
     assert!(
         error.to_string().contains("TagHandle(2.1)") && error.to_string().contains("TagHandle(1.1)"),

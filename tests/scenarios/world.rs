@@ -469,7 +469,9 @@ impl World {
         let (Some(driver), Some(list)) = (device.driver(), device.list()) else { return };
         assert_eq!(list.entries().len(), listed, "mirror and list differ");
         assert_eq!(driver.tags_used(), listed, "tags that are not given back");
-        assert_eq!(driver.slots_used(), 0, "command slots that are not given back");
+        let used = u64::from(driver.slots_used());
+        assert_eq!(used, self.engine.command_slots_used(id), "command slots that are not counted");
+        assert_eq!(driver.slots_pending().count(), 1, "command slots that are not given back");
     }
 }
 

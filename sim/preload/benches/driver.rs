@@ -167,7 +167,7 @@ fn who(object: &str, function: &str, program: &Path) -> &'static str {
     if Path::new(object) == program {
         return if function.contains("device::verbs") {
             BACKEND
-        } else if function.contains("driver::") && !function.contains("Ear") {
+        } else if function.contains("driver::") {
             LOOP
         } else {
             ENGINE
@@ -280,8 +280,7 @@ impl Setting {
 
     /// Everything that came is told, and completions are read.
     fn poll(&mut self) {
-        let mut ear = Ear { engine: &mut self.engine };
-        while self.receiver.poll(EVENTS, &mut ear).unwrap_or_else(|error| panic!("{error}")) > 0 {}
+        while self.receiver.poll(EVENTS, &mut self.engine).unwrap_or_else(|error| panic!("{error}")) > 0 {}
         while let Some(completion) = self.engine.poll_completion() {
             assert!(matches!(completion.end, End::Received(_)), "{completion:?}");
             self.completed += 1;
@@ -302,16 +301,6 @@ impl Setting {
         let mut nobody = Nobody;
         self.sender.poll(EVENTS, &mut nobody).unwrap_or_else(|error| panic!("{error}"));
         while self.sender.poll_sent().is_some() {}
-    }
-}
-
-struct Ear<'a> {
-    engine: &'a mut Engine,
-}
-
-impl EventSink for Ear<'_> {
-    fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
-        self.engine.handle_event(device, event)
     }
 }
 

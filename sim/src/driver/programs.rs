@@ -65,6 +65,7 @@ pub fn wide(seed: u64) -> Scope {
             scope.threads.push(vec![Op::Cancel(number)]);
         }
     }
+    scope.silent_adds_max = random.one_of(&[0, 1, 3, 31]);
     in_bytes(scope)
 }
 

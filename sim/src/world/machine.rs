@@ -50,6 +50,9 @@ pub trait Machine: Device + fmt::Debug {
     /// The entries of its list, where it has one; `None` among them: one that was never added.
     fn listed(&self) -> Option<Vec<Option<TagHandle>>>;
 
+    /// Command slots in use, where it has a list.
+    fn slots_used(&self) -> Option<u64>;
+
     /// To be asked when nothing can happen by itself: whether everything was given back.
     ///
     /// # Errors

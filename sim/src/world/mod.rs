@@ -118,6 +118,7 @@ impl<D: Machine> World<D> {
             layout: scope.layout.map(|source_bits| TagLayout { source_bits }),
             rules: scope.rules,
             counters_start: scope.counters_start,
+            silent_adds_max: scope.silent_adds_max,
             ..Config::default()
         });
         for (device, path) in devices.iter().zip(&scope.paths) {

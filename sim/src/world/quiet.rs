@@ -67,6 +67,10 @@ impl<D: Machine> World<D> {
         if mirror != listed {
             return stuck(format!("device {at} lists {listed:?} and the mirror {mirror:?}"));
         }
+        let (used, counted) = (device.slots_used(), self.engine.command_slots_used(device_id(at)));
+        if used.is_some_and(|used| used != counted) {
+            return stuck(format!("{used:?} command slots of device {at} are in use, and {counted} counted"));
+        }
         let (entries, _) = self.engine.entries(device_id(at));
         if entries as usize != listed.len() {
             return stuck(format!(

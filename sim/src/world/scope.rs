@@ -28,6 +28,8 @@ pub struct Scope {
     pub counters_start: u16,
     /// The offload rules in force.
     pub rules: Rules,
+    /// So many ADDs in a row may ask for no completion ([`tagmatch::engine::Config`]).
+    pub silent_adds_max: u8,
     /// Commands are submitted when the schedule says so, and not at once: batches form.
     pub batched: bool,
     /// What a device holds in full is written while its receive is posted, and not by a command.
@@ -104,7 +106,13 @@ impl Path {
     /// A device of so many tags, with command slots enough.
     #[must_use]
     pub fn matching(tags: u32) -> Self {
-        Self { tags, operations: 2 * tags + 2, bounces: 0, rendezvous: true, switches: Switches::default() }
+        Self {
+            tags,
+            operations: (2 * tags + 2).max(8),
+            bounces: 0,
+            rendezvous: true,
+            switches: Switches::default(),
+        }
     }
 
     /// A device that does not match.
@@ -169,7 +177,13 @@ impl Scope {
     /// Nothing happens.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), threads: vec![Vec::new()], counters_start: 0xfffe, ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            threads: vec![Vec::new()],
+            counters_start: 0xfffe,
+            silent_adds_max: 1,
+            ..Self::default()
+        }
     }
 
     /// One more device.
@@ -255,6 +269,17 @@ impl Scope {
     #[must_use]
     pub fn in_batches(mut self) -> Self {
         self.batched = true;
+        self
+    }
+
+    /// The same with ADDs that ask for no completion as long as there are command slots.
+    #[must_use]
+    pub fn in_silence(mut self) -> Self {
+        self.name += ", in silence";
+        self.silent_adds_max = u8::MAX;
+        for path in self.paths.iter_mut().filter(|path| path.tags > 0) {
+            path.operations = 32;
+        }
         self
     }
 

@@ -113,10 +113,14 @@ impl Machine for SoftDevice<NoMemory> {
         Some(handles.collect())
     }
 
+    fn slots_used(&self) -> Option<u64> {
+        self.driver().map(|driver| driver.slots_used().into())
+    }
+
     fn check_quiet(&self) -> Result<(), String> {
         let (Some(list), Some(driver)) = (self.list(), self.driver()) else { return Ok(()) };
-        if driver.slots_used() > 0 {
-            return Err(format!("{} command slots are in use", driver.slots_used()));
+        if driver.slots_pending().count() > 1 {
+            return Err("completions of signalled operations were not polled".to_owned());
         }
         let may_wake = self.config().switches.activation == Activation::default();
         if may_wake && let Some(entry) = list.entries().iter().find(|entry| !entry.active) {

@@ -259,7 +259,19 @@ impl<M: Memory> SoftDevice<M> {
         };
         self.tell_completion(cqe.entry, &completion, message, broken);
         while let Some(released) = self.take_released() {
-            self.pending.push_back(released);
+            self.tell_release(released);
+        }
+    }
+
+    /// With the match, if that is complete and was told just now.
+    fn tell_release(&mut self, released: Event) {
+        match (self.pending.back_mut(), &released) {
+            (Some(Event::Matched(matched)), Event::Released(handle))
+                if matched.handle == *handle && matched.stage == MatchStage::Complete =>
+            {
+                matched.released = true;
+            }
+            _ => self.pending.push_back(released),
         }
     }
 
@@ -362,6 +374,7 @@ impl<M: Memory> SoftDevice<M> {
             length,
             immediate: completion.immediate,
             stage,
+            released: false,
         }));
     }
 

@@ -38,6 +38,37 @@ pub struct Completion {
     pub app_ctx: u32,
 }
 
+/// A completion of a queue with tag matching, as far as it was worth reading.
+#[derive(Clone, Copy, Debug)]
+pub enum Taken {
+    /// A whole message without an immediate was matched.
+    Whole(Whole),
+    /// Anything else.
+    Other(Completion),
+}
+
+/// See [`Taken::Whole`]; its fields are those of [`Completion`].
+#[derive(Clone, Copy, Debug)]
+pub struct Whole {
+    /// The id of the receive.
+    pub wr_id: u64,
+    /// Bytes.
+    pub byte_len: u32,
+    /// The local QP.
+    pub qp_num: u32,
+    /// Its tag.
+    pub tag: u64,
+    /// Its sender's word.
+    pub app_ctx: u32,
+}
+
+impl From<Whole> for Completion {
+    fn from(Whole { wr_id, byte_len, qp_num, tag, app_ctx }: Whole) -> Self {
+        let opcode = sys::IBV_WC_TM_RECV;
+        Self { wr_id, opcode, byte_len, qp_num, flags: Flags::WHOLE, tag, app_ctx, ..Self::default() }
+    }
+}
+
 /// `ibv_wc_flags`, as far as tag matching uses them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(u32);
@@ -202,8 +233,8 @@ impl TagMatchingQueue {
     ///
     /// # Errors
     /// The queue is broken. What was taken before stands.
-    #[inline]
-    pub fn poll(&mut self, max: usize, mut take: impl FnMut(Completion)) -> Result<usize, PollError> {
+    #[inline(always)]
+    pub fn poll(&mut self, max: usize, mut take: impl FnMut(Taken)) -> Result<usize, PollError> {
         let queue = self.raw();
         if max == 0 {
             return Ok(0);
@@ -219,7 +250,7 @@ impl TagMatchingQueue {
         let mut taken = 0;
         while result == 0 {
             // SAFETY: a section is open, and is at a completion.
-            take(unsafe { self.read.completion(queue) });
+            take(unsafe { self.read.taken(queue) });
             taken += 1;
             if taken == max {
                 break;
@@ -337,11 +368,46 @@ impl Accessors {
         })
     }
 
-    /// Reads what this kind of completion has, and nothing else.
+    /// Reads the completion. Flags decide (TM-CONTRACT 15.6): what is a whole match by them needs no opcode.
     ///
     /// # Safety
     /// A section is open, and is at a completion.
     #[inline(always)]
+    unsafe fn taken(&self, queue: *mut types::ibv_cq_ex) -> Taken {
+        // SAFETY: the queue exists.
+        if unsafe { (*queue).status } == sys::IBV_WC_SUCCESS {
+            // SAFETY: a section is open at a completion.
+            let flags = unsafe { (self.flags)(queue) };
+            if flags & (Flags::WHOLE.0 | sys::IBV_WC_WITH_IMM) == Flags::WHOLE.0 {
+                // SAFETY: as above, and it is a match.
+                return Taken::Whole(unsafe { self.whole(queue) });
+            }
+        }
+        // SAFETY: as above.
+        Taken::Other(unsafe { self.completion(queue) })
+    }
+
+    /// # Safety
+    /// A section is open, and is at a completion of a match with all of its data.
+    #[inline(always)]
+    unsafe fn whole(&self, queue: *mut types::ibv_cq_ex) -> Whole {
+        let mut info = types::ibv_wc_tm_info::default();
+        // SAFETY: the caller's promise.
+        unsafe { (self.tm_info)(queue, &raw mut info) };
+        // SAFETY: as above.
+        let byte_len = unsafe { (self.byte_len)(queue) };
+        // SAFETY: as above.
+        let qp_num = unsafe { (self.qp_num)(queue) };
+        // SAFETY: as above.
+        let wr_id = unsafe { (*queue).wr_id };
+        Whole { wr_id, byte_len, qp_num, tag: info.tag, app_ctx: info.r#priv }
+    }
+
+    /// Reads what this kind of completion has, and nothing else.
+    ///
+    /// # Safety
+    /// A section is open, and is at a completion.
+    #[inline(never)]
     unsafe fn completion(&self, queue: *mut types::ibv_cq_ex) -> Completion {
         // SAFETY: the queue exists.
         let status = unsafe { (*queue).status };

@@ -7,12 +7,15 @@
 
 use std::collections::VecDeque;
 
-/// The accounts of one list.
+use crate::ids::TagHandle;
+
+/// The accounts of one list. Entries go by the names that the caller gives them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ledger {
+    /// By index.
     entries: Vec<Entry>,
-    /// Entries that nothing is owed to.
-    free: Vec<u32>,
+    tags: u32,
+    tags_used: u32,
     pending: VecDeque<Pending>,
     /// Slots of unsignalled operations that no signalled one follows yet.
     unsignalled: u32,
@@ -26,8 +29,9 @@ impl Ledger {
     pub fn new(tags: u32, slots: u32) -> Self {
         Self {
             entries: vec![Entry::default(); tags as usize],
-            free: (0..tags).rev().collect(),
-            pending: VecDeque::with_capacity(slots as usize),
+            tags,
+            tags_used: 0,
+            pending: VecDeque::new(),
             unsignalled: 0,
             slots,
             slots_used: 0,
@@ -42,82 +46,116 @@ impl Ledger {
 
     /// Tags that can be added now.
     #[must_use]
-    pub fn tags_free(&self) -> usize {
-        self.free.len()
+    pub const fn tags_free(&self) -> u32 {
+        self.tags - self.tags_used
     }
 
     /// Whether the entry is in use: a completion of it is still to come.
     #[must_use]
-    pub fn is_in_use(&self, entry: u32) -> bool {
-        self.find(entry).is_some_and(|entry| entry.owed > 0)
+    pub fn is_in_use(&self, handle: TagHandle) -> bool {
+        self.find(handle).is_some_and(|entry| entry.owed > 0)
+    }
+
+    /// The entry with this index that is in use, or whose name is kept.
+    #[must_use]
+    pub fn name(&self, index: u32) -> Option<TagHandle> {
+        let entry = self.entries.get(index as usize).filter(|entry| entry.is_named())?;
+        Some(TagHandle { index, generation: entry.generation })
     }
 
     /// Completions that the entry still waits for.
     #[must_use]
-    pub fn owed(&self, entry: u32) -> u8 {
-        self.find(entry).map_or(0, |entry| entry.owed)
+    pub fn owed(&self, handle: TagHandle) -> u8 {
+        self.find(handle).map_or(0, |entry| entry.owed)
     }
 
     /// The driver's number of the entry.
     #[must_use]
-    pub fn handle(&self, entry: u32) -> Option<u32> {
-        self.find(entry).filter(|entry| entry.owed > 0).map(|entry| entry.handle)
+    pub fn number(&self, handle: TagHandle) -> Option<u32> {
+        self.find(handle).filter(|entry| entry.owed > 0).map(|entry| entry.number)
     }
 
-    /// Take an entry for an ADD that is about to be posted. `None`: all tags are in use.
-    #[must_use]
-    pub fn reserve(&mut self) -> Option<u32> {
-        self.free.pop()
-    }
-
-    /// The ADD was not posted, or the entry is kept no longer.
-    pub fn give_back(&mut self, entry: u32) {
-        self.free.push(entry);
-    }
-
-    /// A free entry is not to be used again yet: its number still names something. Until [`Self::give_back`].
-    pub fn keep(&mut self, entry: u32) {
-        if let Some(place) = self.free.iter().rposition(|free| *free == entry) {
-            self.free.swap_remove(place);
+    /// An ADD takes its place among the operations. False: there is no slot or no tag for it.
+    ///
+    /// # Errors
+    /// There is an entry with this index.
+    #[inline(always)]
+    pub fn add(&mut self, handle: TagHandle, signalled: bool) -> Result<bool, LedgerError> {
+        let TagHandle { index, generation } = handle;
+        if self.slots_used >= self.slots || self.tags_used >= self.tags {
+            return Ok(false);
         }
+        let place = match self.entries.get_mut(index as usize) {
+            Some(place) => place,
+            None => self.grow(index),
+        };
+        if place.is_named() {
+            return Err(LedgerError::InUse { index });
+        }
+        let owed = 1 + u8::from(signalled);
+        *place = Entry { generation, number: 0, owed, is_kept: false, is_begun: false };
+        self.tags_used += 1;
+        self.operation_posted(Kind::Add, handle, signalled);
+        Ok(true)
     }
 
-    /// An ADD of a reserved entry takes its place among the operations.
-    pub fn added(&mut self, entry: u32, signalled: bool) {
-        if let Some(entry) = self.entries.get_mut(entry as usize) {
-            entry.owed = if signalled { 2 } else { 1 };
-        }
-        self.operation_posted(Kind::Add, entry, signalled);
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, index: u32) -> &mut Entry {
+        self.entries.resize(index as usize + 1, Entry::default());
+        &mut self.entries[index as usize]
     }
 
     /// The ADD was posted, and the driver gave the entry this number.
-    pub fn named(&mut self, entry: u32, handle: u32) {
-        if let Some(entry) = self.entries.get_mut(entry as usize) {
-            entry.handle = handle;
+    #[inline(always)]
+    pub fn numbered(&mut self, handle: TagHandle, number: u32) {
+        if let Some(entry) = self.entries.get_mut(handle.index as usize) {
+            entry.number = number;
+        }
+    }
+
+    /// Something was told of its match already: it is not for [`Self::last_matched`].
+    pub fn begun(&mut self, index: u32) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.is_begun = true;
+        }
+    }
+
+    /// The driver is done with an entry, but its name still means something. Until [`Self::give_back`].
+    pub fn keep(&mut self, index: u32) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.is_kept = true;
+        }
+    }
+
+    /// The name is kept no longer.
+    pub fn give_back(&mut self, index: u32) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.is_kept = false;
         }
     }
 
     /// Whether a DEL may be posted: the entry is in use, and its 8-bit count has room.
     #[must_use]
-    pub fn may_delete(&self, entry: u32) -> bool {
-        self.find(entry).is_some_and(|entry| (1..OWED_MAX).contains(&entry.owed))
+    pub fn may_delete(&self, handle: TagHandle) -> bool {
+        self.find(handle).is_some_and(|entry| (1..OWED_MAX).contains(&entry.owed))
     }
 
     /// A DEL was posted. True: the entry is free again, since an unsignalled one is taken for a success at once.
-    pub fn deleted(&mut self, entry: u32, signalled: bool) -> bool {
-        self.operation_posted(Kind::Del, entry, signalled);
+    pub fn deleted(&mut self, handle: TagHandle, signalled: bool) -> bool {
+        self.operation_posted(Kind::Del, handle, signalled);
         if signalled {
-            if let Some(entry) = self.entries.get_mut(entry as usize) {
+            if let Some(entry) = self.find_mut(handle) {
                 entry.owed = entry.owed.saturating_add(1);
             }
             return false;
         }
-        self.settle(entry, 1).unwrap_or(false)
+        self.settle(handle, 1).unwrap_or(false)
     }
 
     /// A SYNC was posted.
     pub fn synced(&mut self, signalled: bool) {
-        self.operation_posted(Kind::Sync, 0, signalled);
+        self.operation_posted(Kind::Sync, NO_ENTRY, signalled);
     }
 
     /// The completion of the oldest signalled operation was polled: of which entry it was, and whether that entry is
@@ -125,7 +163,7 @@ impl Ledger {
     ///
     /// # Errors
     /// None is under way, or one of another kind.
-    pub fn operation_done(&mut self, kind: Kind, success: bool) -> Result<(u32, bool), LedgerError> {
+    pub fn operation_done(&mut self, kind: Kind, success: bool) -> Result<(TagHandle, bool), LedgerError> {
         let pending = self.pending.pop_front().ok_or(LedgerError::NoOperation { kind })?;
         if pending.kind != kind {
             return Err(LedgerError::OtherOperation { kind, expected: pending.kind });
@@ -135,35 +173,21 @@ impl Ledger {
             Kind::Add => 1,
             Kind::Del if success => 2,
             Kind::Del => 1,
-            Kind::Sync => return Ok((0, false)),
+            Kind::Sync => return Ok((pending.handle, false)),
         };
-        Ok((pending.entry, self.settle(pending.entry, count)?))
+        Ok((pending.handle, self.settle(pending.handle, count)?))
     }
 
-    /// The ordinary case of [`Self::operation_done`]: the oldest signalled operation is an ADD, and its entry is not
-    /// free after it. `None`: it is not that, and nothing has changed.
+    /// The ordinary case of [`Self::matched`]: the entry waits for this completion alone, nothing was told of its match
+    /// before, and it is free after it. False: it is not that, and nothing has changed.
     #[inline(always)]
-    pub fn add_done(&mut self) -> Option<u32> {
-        let &Pending { kind: Kind::Add, entry: index, frees } = self.pending.front()? else { return None };
-        let entry = self.entries.get_mut(index as usize)?;
-        if entry.owed < 2 {
-            return None;
+    pub fn last_matched(&mut self, handle: TagHandle) -> bool {
+        let Some(entry) = self.entries.get_mut(handle.index as usize) else { return false };
+        if entry.generation != handle.generation || entry.owed != 1 || entry.is_begun {
+            return false;
         }
-        entry.owed -= 1;
-        self.pending.pop_front();
-        self.slots_used = self.slots_used.saturating_sub(frees);
-        Some(index)
-    }
-
-    /// The ordinary case of [`Self::matched`]: the entry waits for this completion alone, and is free after it.
-    /// False: it is not that, and nothing has changed.
-    #[inline(always)]
-    pub fn last_matched(&mut self, index: u32) -> bool {
-        match self.entries.get_mut(index as usize) {
-            Some(entry) if entry.owed == 1 => entry.owed = 0,
-            Some(_) | None => return false,
-        }
-        self.free.push(index);
+        entry.owed = 0;
+        self.tags_used -= 1;
         true
     }
 
@@ -171,32 +195,44 @@ impl Ledger {
     ///
     /// # Errors
     /// The entry waits for nothing.
-    pub fn matched(&mut self, entry: u32) -> Result<bool, LedgerError> {
-        self.settle(entry, 1)
+    pub fn matched(&mut self, handle: TagHandle) -> Result<bool, LedgerError> {
+        self.settle(handle, 1)
     }
 
-    fn operation_posted(&mut self, kind: Kind, entry: u32, signalled: bool) {
+    #[inline(always)]
+    fn operation_posted(&mut self, kind: Kind, handle: TagHandle, signalled: bool) {
         self.slots_used += 1;
         self.unsignalled += 1;
         if signalled {
-            let frees = std::mem::take(&mut self.unsignalled);
-            self.pending.push_back(Pending { kind, entry, frees });
+            self.signalled_posted(kind, handle);
         }
+    }
+
+    #[inline(never)]
+    fn signalled_posted(&mut self, kind: Kind, handle: TagHandle) {
+        let frees = std::mem::take(&mut self.unsignalled);
+        self.pending.push_back(Pending { kind, handle, frees });
     }
 
     /// So many completions fewer to wait for.
-    fn settle(&mut self, index: u32, count: u8) -> Result<bool, LedgerError> {
-        let entry = self.entries.get_mut(index as usize).ok_or(LedgerError::NoEntry { index })?;
+    fn settle(&mut self, handle: TagHandle, count: u8) -> Result<bool, LedgerError> {
+        let index = handle.index;
+        if index as usize >= self.entries.len() {
+            return Err(LedgerError::NoEntry { index });
+        }
+        let entry = self.find_mut(handle).ok_or(LedgerError::NothingOwed { index })?;
         entry.owed = entry.owed.checked_sub(count).ok_or(LedgerError::NothingOwed { index })?;
         let is_free = entry.owed == 0;
-        if is_free {
-            self.free.push(index);
-        }
+        self.tags_used -= u32::from(is_free);
         Ok(is_free)
     }
 
-    fn find(&self, entry: u32) -> Option<&Entry> {
-        self.entries.get(entry as usize)
+    fn find(&self, handle: TagHandle) -> Option<&Entry> {
+        self.entries.get(handle.index as usize).filter(|entry| entry.generation == handle.generation)
+    }
+
+    fn find_mut(&mut self, handle: TagHandle) -> Option<&mut Entry> {
+        self.entries.get_mut(handle.index as usize).filter(|entry| entry.generation == handle.generation)
     }
 }
 
@@ -235,6 +271,12 @@ pub enum LedgerError {
         /// Its number.
         index: u32,
     },
+    /// An ADD under a name that is in use.
+    #[error("ADD of entry {index}, whose place was not released")]
+    InUse {
+        /// Its number.
+        index: u32,
+    },
     /// The entry is free.
     #[error("a completion of entry {index}, which waits for none")]
     NothingOwed {
@@ -245,19 +287,32 @@ pub enum LedgerError {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 struct Entry {
-    handle: u32,
+    generation: u32,
+    /// The driver's.
+    number: u32,
     /// `expect_cqe`
     owed: u8,
+    is_kept: bool,
+    is_begun: bool,
+}
+
+impl Entry {
+    #[inline(always)]
+    const fn is_named(&self) -> bool {
+        self.owed > 0 || self.is_kept
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Pending {
     kind: Kind,
-    entry: u32,
+    handle: TagHandle,
     /// Slots that its polling frees: its own, and those of unsignalled operations before it.
     frees: u32,
 }
 
+/// What a SYNC is of.
+const NO_ENTRY: TagHandle = TagHandle { index: u32::MAX, generation: u32::MAX };
 /// Signed 8 bits in libmlx5 (TM-CONTRACT 8.2).
 const OWED_MAX: u8 = 127;
 
@@ -269,18 +324,21 @@ mod tests {
         Ledger::new(2, 4)
     }
 
-    fn add(ledger: &mut Ledger, handle: u32, signalled: bool) -> u32 {
-        let entry = ledger.reserve().unwrap();
-        ledger.added(entry, signalled);
-        ledger.named(entry, handle);
-        entry
+    fn handle(index: u32) -> TagHandle {
+        TagHandle { index, generation: 5 }
+    }
+
+    fn add(ledger: &mut Ledger, index: u32, signalled: bool) -> TagHandle {
+        assert_eq!(ledger.add(handle(index), signalled), Ok(true));
+        ledger.numbered(handle(index), index + 100);
+        handle(index)
     }
 
     #[test]
     fn an_entry_is_free_when_add_and_match_were_polled_in_either_order() {
         let mut ledger = ledger();
         let entry = add(&mut ledger, 7, true);
-        assert_eq!(ledger.handle(entry), Some(7));
+        assert_eq!(ledger.number(entry), Some(107));
         assert_eq!(ledger.operation_done(Kind::Add, true), Ok((entry, false)));
         assert_eq!(ledger.matched(entry), Ok(true));
         let entry = add(&mut ledger, 8, true);
@@ -290,20 +348,19 @@ mod tests {
     }
 
     #[test]
-    fn the_short_ways_do_the_ordinary_case_and_change_nothing_in_others() {
+    fn the_short_way_does_the_ordinary_match_and_changes_nothing_in_others() {
         let mut ledger = ledger();
-        assert_eq!(ledger.add_done(), None);
         let entry = add(&mut ledger, 7, true);
         assert!(!ledger.last_matched(entry), "its ADD was not polled");
-        assert_eq!((ledger.add_done(), ledger.slots_free()), (Some(entry), 4));
-        assert!(ledger.last_matched(entry) && !ledger.last_matched(entry) && !ledger.last_matched(9));
+        assert_eq!(ledger.operation_done(Kind::Add, true), Ok((entry, false)));
+        assert!(!ledger.last_matched(TagHandle { generation: 4, ..entry }), "a name of before");
+        assert!(ledger.last_matched(entry) && !ledger.last_matched(entry) && !ledger.last_matched(handle(9)));
         assert_eq!(ledger.tags_free(), 2);
-        let entry = add(&mut ledger, 7, true);
-        assert_eq!(ledger.matched(entry), Ok(false));
-        assert_eq!(ledger.add_done(), None, "it frees its entry");
-        assert_eq!(ledger.operation_done(Kind::Add, true), Ok((entry, true)));
-        ledger.synced(true);
-        assert_eq!(ledger.add_done(), None, "a SYNC is the oldest");
+        let entry = add(&mut ledger, 7, false);
+        ledger.begun(entry.index);
+        assert!(!ledger.last_matched(entry), "its match was told");
+        assert_eq!(ledger.matched(entry), Ok(true));
+        assert_eq!(ledger.matched(entry), Err(LedgerError::NothingOwed { index: 7 }));
     }
 
     #[test]
@@ -338,7 +395,7 @@ mod tests {
         ledger.synced(true);
         ledger.synced(false);
         assert_eq!(ledger.slots_free(), 0);
-        assert_eq!(ledger.operation_done(Kind::Sync, true), Ok((0, false)));
+        assert_eq!(ledger.operation_done(Kind::Sync, true), Ok((NO_ENTRY, false)));
         assert_eq!(ledger.slots_free(), 3);
     }
 
@@ -346,34 +403,44 @@ mod tests {
     fn completions_that_do_not_fit_are_errors() {
         let mut ledger = ledger();
         assert_eq!(ledger.operation_done(Kind::Add, true), Err(LedgerError::NoOperation { kind: Kind::Add }));
-        assert_eq!(ledger.matched(0), Err(LedgerError::NothingOwed { index: 0 }));
-        assert_eq!(ledger.matched(9), Err(LedgerError::NoEntry { index: 9 }));
+        assert_eq!(ledger.matched(handle(0)), Err(LedgerError::NothingOwed { index: 0 }));
+        assert_eq!(ledger.matched(handle(9)), Err(LedgerError::NoEntry { index: 9 }));
+        let entry = add(&mut ledger, 1, false);
+        let before = TagHandle { generation: 4, ..entry };
+        assert_eq!(ledger.matched(before), Err(LedgerError::NothingOwed { index: 1 }), "a name of before");
         ledger.synced(true);
         let expected = LedgerError::OtherOperation { kind: Kind::Del, expected: Kind::Sync };
         assert_eq!(ledger.operation_done(Kind::Del, true), Err(expected));
     }
 
     #[test]
-    fn all_tags_in_use_and_an_add_that_was_not_posted() {
+    fn there_is_no_room_with_all_tags_or_all_slots_in_use_and_a_name_is_used_once() {
         let mut ledger = ledger();
-        let (first, second) = (ledger.reserve().unwrap(), ledger.reserve().unwrap());
-        assert_ne!(first, second);
-        assert_eq!(ledger.reserve(), None);
-        ledger.give_back(second);
-        assert_eq!(ledger.reserve(), Some(second));
+        add(&mut ledger, 0, false);
+        assert_eq!(
+            ledger.add(TagHandle { index: 0, generation: 6 }, false),
+            Err(LedgerError::InUse { index: 0 })
+        );
+        add(&mut ledger, 1, false);
+        assert_eq!(ledger.add(handle(2), false), Ok(false));
+        assert!(ledger.last_matched(handle(0)) && ledger.last_matched(handle(1)));
+        add(&mut ledger, 1000, false);
+        ledger.synced(false);
+        assert_eq!((ledger.tags_free(), ledger.slots_free()), (1, 0));
+        assert_eq!(ledger.add(handle(2), false), Ok(false));
     }
 
     #[test]
-    fn an_entry_that_is_kept_is_not_used_again_until_it_is_given_back() {
+    fn the_name_of_an_entry_that_is_kept_is_not_used_again_until_it_is_given_back() {
         let mut ledger = ledger();
         let entry = add(&mut ledger, 7, false);
         assert_eq!(ledger.matched(entry), Ok(true));
-        ledger.keep(entry);
-        let other = ledger.reserve().unwrap();
-        assert_ne!(other, entry);
-        assert_eq!(ledger.reserve(), None);
-        ledger.give_back(entry);
-        assert_eq!(ledger.reserve(), Some(entry));
+        assert_eq!(ledger.name(7), None);
+        ledger.keep(7);
+        assert_eq!((ledger.name(7), ledger.tags_free()), (Some(entry), 2));
+        assert!(ledger.add(TagHandle { generation: 6, ..entry }, false).is_err());
+        ledger.give_back(7);
+        assert_eq!(ledger.add(TagHandle { generation: 6, ..entry }, false), Ok(true));
     }
 
     #[test]

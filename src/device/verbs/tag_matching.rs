@@ -6,13 +6,13 @@
 
 use std::ptr;
 
-use super::completion::{Completion, Flags, PollError, QueueHandle, TagMatchingQueue};
+use super::completion::{Completion, Flags, PollError, QueueHandle, TagMatchingQueue, Taken};
 use super::error::{Errno, VerbsError};
 use super::ledger::{Kind, Ledger, LedgerError};
 use super::memory::ProtectionDomain;
 use super::receives::{ReceiveHandle, Shared, SharedReceives, Slab};
 use super::sys::{self, types};
-use crate::ids::{Ignore, Tag};
+use crate::ids::{Ignore, Tag, TagHandle};
 use crate::seam::Buffer;
 
 /// A TM-SRQ.
@@ -25,7 +25,7 @@ pub struct TagMatchingSrq {
     prepared: Prepared,
 }
 
-// SAFETY: the pointers in the prepared requests lead into the vectors beside them, which never grow.
+// SAFETY: the pointers in the prepared requests lead into the boxes beside them, which stay.
 unsafe impl Send for TagMatchingSrq {}
 
 /// An operation without its entry: what they have in common.
@@ -62,9 +62,9 @@ pub struct PostError {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TagCompletionKind {
     /// A list operation on that entry.
-    Operation(Kind, u32),
+    Operation(Kind, TagHandle),
     /// A match with that entry, or the rest of one; flags and status say how far it has got.
-    Match(u32),
+    Match(TagHandle),
     /// A message in a buffer of the slab that the device counted as unexpected.
     Unexpected,
     /// A message in a buffer of the slab that has no tag.
@@ -115,28 +115,29 @@ impl TagMatchingSrq {
         Ok(Self { receives, queue, ledger, prepared: Prepared::new(call) })
     }
 
-    /// Put an ADD behind what is posted next, and say which entry it has. `None`: there is no slot or no tag for it.
-    /// Operations are counted from here on.
-    #[inline]
-    pub fn put_add(&mut self, tagged: &Tagged, terms: Terms) -> Option<u32> {
-        if self.ledger.slots_free() == 0 {
-            return None;
+    /// Put an ADD behind what is posted next. False: there is no slot or no tag for it. Operations are counted from here
+    /// on.
+    ///
+    /// # Errors
+    /// There is an entry with this index.
+    #[inline(always)]
+    pub fn put_add(&mut self, handle: TagHandle, tagged: &Tagged, terms: Terms) -> Result<bool, LedgerError> {
+        let is_room = self.ledger.add(handle, terms.signalled)?;
+        if is_room {
+            self.prepared.put_add(handle, tagged, terms);
         }
-        let entry = self.ledger.reserve()?;
-        self.ledger.added(entry, terms.signalled);
-        self.prepared.put_add(entry, tagged, terms);
-        Some(entry)
+        Ok(is_room)
     }
 
     /// Put a DEL behind what is posted next. False: there is no slot for it. Only for an entry that may be deleted
     /// ([`Ledger::may_delete`]), and whose ADD was posted ([`Self::is_put`]).
-    pub fn put_del(&mut self, entry: u32, terms: Terms) -> bool {
+    pub fn put_del(&mut self, handle: TagHandle, terms: Terms) -> bool {
         if self.ledger.slots_free() == 0 {
             return false;
         }
-        let Some(handle) = self.ledger.handle(entry) else { return false };
-        self.ledger.deleted(entry, terms.signalled);
-        self.prepared.put(sys::IBV_WR_TAG_DEL, entry, handle, terms);
+        let Some(number) = self.ledger.number(handle) else { return false };
+        self.ledger.deleted(handle, terms.signalled);
+        self.prepared.put(sys::IBV_WR_TAG_DEL, handle.to_bits(), number, terms);
         true
     }
 
@@ -152,8 +153,8 @@ impl TagMatchingSrq {
 
     /// Whether something of this entry was put and not posted.
     #[must_use]
-    pub fn is_put(&self, entry: u32) -> bool {
-        self.prepared.names(entry)
+    pub fn is_put(&self, handle: TagHandle) -> bool {
+        self.prepared.names(handle)
     }
 
     /// Whether what was put must be posted before more is.
@@ -172,13 +173,16 @@ impl TagMatchingSrq {
         if self.prepared.is_empty() { Ok(()) } else { self.prepared.post(&self.receives, &mut self.ledger) }
     }
 
-    /// Take completions, `max` at most, and say how many. What they mean is asked of [`Self::account`], for each in turn.
+    /// Take completions, `max` at most, and say how many. What they mean is asked of [`Self::account`], for each in turn;
+    /// of a whole match that is the last of its entry, of the ledger at once ([`Ledger::last_matched`]). A section of
+    /// the library is open while `take` is called.
     ///
     /// # Errors
     /// The queue is broken; what was taken before stands.
-    #[inline]
-    pub fn poll(&mut self, max: usize, into: &mut Vec<Completion>) -> Result<usize, PollError> {
-        self.queue.poll(max, |completion| into.push(completion))
+    #[inline(always)]
+    pub fn poll(&mut self, max: usize, mut take: impl FnMut(&mut Ledger, Taken)) -> Result<usize, PollError> {
+        let ledger = &mut self.ledger;
+        self.queue.poll(max, |taken| take(ledger, taken))
     }
 
     /// What a completion is, and whether it frees its entry.
@@ -187,18 +191,6 @@ impl TagMatchingSrq {
     /// It does not fit the accounts.
     pub fn account(&mut self, completion: &Completion) -> Result<(TagCompletionKind, bool), LedgerError> {
         account(&mut self.ledger, completion)
-    }
-
-    /// The ordinary completion of an ADD: its entry. `None`: it is not that, and nothing has changed.
-    #[inline(always)]
-    pub(super) fn add_done(&mut self) -> Option<u32> {
-        self.ledger.add_done()
-    }
-
-    /// The ordinary completion of a match, which frees its entry. False: it is not that, and nothing has changed.
-    #[inline(always)]
-    pub(super) fn last_matched(&mut self, entry: u32) -> bool {
-        self.ledger.last_matched(entry)
     }
 
     /// Post these buffers of the slab for unexpected messages.
@@ -220,20 +212,14 @@ impl TagMatchingSrq {
         if errno == 0 { Ok(number) } else { Err(Errno::returned(errno)) }
     }
 
-    /// A free entry whose number still names something: it is not used again until it is given back.
-    pub(super) fn keep(&mut self, entry: u32) {
-        self.ledger.keep(entry);
-    }
-
-    /// An entry that was kept may be used again.
-    pub(super) fn give_back(&mut self, entry: u32) {
-        self.ledger.give_back(entry);
-    }
-
     /// The accounts.
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    pub(super) const fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
     /// The buffers for unexpected messages.
@@ -258,16 +244,16 @@ impl TagMatchingSrq {
 /// Operations that go down together, as the driver wants them. Links and scatter lists are set once.
 #[derive(Debug)]
 struct Prepared {
-    wrs: Vec<types::ibv_ops_wr>,
-    segments: Vec<types::ibv_sge>,
+    wrs: Box<[types::ibv_ops_wr; BATCH]>,
+    segments: Box<[types::ibv_sge; BATCH]>,
     count: usize,
     call: PostSrqOps,
 }
 
 impl Prepared {
     fn new(call: PostSrqOps) -> Self {
-        let mut segments = vec![types::ibv_sge::default(); BATCH];
-        let mut wrs = vec![EMPTY; BATCH];
+        let mut segments = Box::new([types::ibv_sge::default(); BATCH]);
+        let mut wrs = Box::new([EMPTY; BATCH]);
         let (start, lists) = (wrs.as_mut_ptr(), segments.as_mut_ptr());
         for (place, wr) in wrs.iter_mut().enumerate() {
             wr.next = start.wrapping_add(place + 1);
@@ -277,14 +263,14 @@ impl Prepared {
     }
 
     #[inline(always)]
-    fn put_add(&mut self, entry: u32, tagged: &Tagged, terms: Terms) {
+    fn put_add(&mut self, handle: TagHandle, tagged: &Tagged, terms: Terms) {
         if let (Some(wr), Some(segment)) = (self.wrs.get_mut(self.count), self.segments.get_mut(self.count)) {
             let Buffer { address, length, key, .. } = tagged.buffer;
             segment.addr = address;
             segment.length = u32::try_from(length).unwrap_or(u32::MAX);
             segment.lkey = key;
-            terms.put(wr, sys::IBV_WR_TAG_ADD, entry);
-            wr.tm.add.recv_wr_id = entry.into();
+            terms.put(wr, sys::IBV_WR_TAG_ADD, handle.to_bits());
+            wr.tm.add.recv_wr_id = handle.to_bits();
             // A segment of 0 bytes would be one of 2^31 to the device.
             wr.tm.add.num_sge = i32::from(length > 0);
             wr.tm.add.tag = tagged.tag.0;
@@ -293,19 +279,19 @@ impl Prepared {
         }
     }
 
-    fn put(&mut self, opcode: u32, entry: u32, handle: u32, terms: Terms) {
+    fn put(&mut self, opcode: u32, wr_id: u64, number: u32, terms: Terms) {
         if let Some(wr) = self.wrs.get_mut(self.count) {
-            terms.put(wr, opcode, entry);
-            wr.tm.handle = handle;
+            terms.put(wr, opcode, wr_id);
+            wr.tm.handle = number;
             self.count += 1;
         }
     }
 
-    fn names(&self, entry: u32) -> bool {
+    fn names(&self, handle: TagHandle) -> bool {
         self.wrs
             .iter()
             .take(self.count)
-            .any(|wr| wr.opcode == sys::IBV_WR_TAG_ADD && wr.wr_id == u64::from(entry))
+            .any(|wr| wr.opcode == sys::IBV_WR_TAG_ADD && wr.wr_id == handle.to_bits())
     }
 
     const fn is_empty(&self) -> bool {
@@ -320,22 +306,25 @@ impl Prepared {
     fn post(&mut self, receives: &SharedReceives, ledger: &mut Ledger) -> Result<(), PostError> {
         let count = std::mem::take(&mut self.count);
         let start = self.wrs.as_mut_ptr();
-        let Some(last) = self.wrs.get_mut(count.wrapping_sub(1)) else { return Ok(()) };
+        let Some(put) = self.wrs.get_mut(..count) else { return Ok(()) };
+        let Some(last) = put.last_mut() else { return Ok(()) };
         last.next = ptr::null_mut();
         let mut bad = ptr::null_mut();
         // SAFETY: a linked list of requests with segments of this object's; DELs name entries in use; and nobody
         // polls, since that needs the queue's owner too.
         let errno = unsafe { (self.call)(receives.raw(), start, &raw mut bad) };
-        if let Some(last) = self.wrs.get_mut(count - 1) {
+        // What the driver wrote, it wrote by its own pointer.
+        let put = self.wrs.get_mut(..count).unwrap_or_default();
+        if let Some(last) = put.last_mut() {
             last.next = start.wrapping_add(count);
         }
         if errno != 0 {
             let posted = bad.addr().saturating_sub(start.addr()) / size_of::<types::ibv_ops_wr>();
             return Err(PostError { posted, cause: Errno::returned(errno) });
         }
-        for wr in self.wrs.iter().take(count) {
+        for wr in put {
             if wr.opcode == sys::IBV_WR_TAG_ADD {
-                ledger.named(u32::try_from(wr.wr_id).unwrap_or(u32::MAX), wr.tm.handle);
+                ledger.numbered(TagHandle::from_bits(wr.wr_id), wr.tm.handle);
             }
         }
         Ok(())
@@ -344,10 +333,10 @@ impl Prepared {
 
 impl Terms {
     #[inline(always)]
-    fn put(self, wr: &mut types::ibv_ops_wr, opcode: u32, entry: u32) {
+    fn put(self, wr: &mut types::ibv_ops_wr, opcode: u32, wr_id: u64) {
         let signalled = if self.signalled { sys::IBV_OPS_SIGNALED } else { 0 };
         let sync = if self.unexpected_count.is_some() { sys::IBV_OPS_TM_SYNC } else { 0 };
-        wr.wr_id = entry.into();
+        wr.wr_id = wr_id;
         wr.opcode = opcode;
         wr.flags = signalled | sync;
         wr.tm.unexpected_cnt = self.unexpected_count.unwrap_or(0).into();
@@ -374,9 +363,9 @@ fn account(ledger: &mut Ledger, completion: &Completion) -> Result<(TagCompletio
     }
     let is_data = flags.has(Flags::DATA_VALID);
     if flags.has(Flags::MATCHED) || is_data || completion.status == sys::IBV_WC_TM_RNDV_INCOMPLETE {
-        let entry = u32::try_from(completion.wr_id).unwrap_or(u32::MAX);
+        let entry = TagHandle::from_bits(completion.wr_id);
         if !ledger.is_in_use(entry) {
-            return Err(LedgerError::NothingOwed { index: entry });
+            return Err(LedgerError::NothingOwed { index: entry.index });
         }
         let released = if is_data { ledger.matched(entry)? } else { false };
         return Ok((TagCompletionKind::Match(entry), released));
@@ -423,16 +412,17 @@ mod tests {
 
     fn one_entry() -> Ledger {
         let mut ledger = Ledger::new(1, 4);
-        let entry = ledger.reserve().unwrap();
-        ledger.added(entry, false);
+        assert_eq!(ledger.add(TagHandle::from_bits(0), false), Ok(true));
         ledger
     }
+
+    const FIRST: TagCompletionKind = TagCompletionKind::Match(TagHandle { index: 0, generation: 0 });
 
     #[test]
     fn flags_decide_what_a_completion_is_and_not_its_opcode() {
         for opcode in [sys::IBV_WC_TM_RECV, sys::IBV_WC_RECV, sys::IBV_WC_SEND] {
             let told = account(&mut one_entry(), &completion(opcode, Flags::WHOLE)).unwrap();
-            assert_eq!(told, (TagCompletionKind::Match(0), true), "{opcode}");
+            assert_eq!(told, (FIRST, true), "{opcode}");
         }
         for opcode in [sys::IBV_WC_TM_RECV, sys::IBV_WC_RECV] {
             let told = account(&mut one_entry(), &completion(opcode, Flags::NONE)).unwrap();
@@ -468,7 +458,7 @@ mod tests {
             ..completion(sys::IBV_WC_TM_RECV, Flags::MATCHED)
         };
         let told = account(&mut one_entry(), &incomplete).unwrap();
-        assert_eq!(told, (TagCompletionKind::Match(0), false));
+        assert_eq!(told, (FIRST, false));
     }
 
     #[test]

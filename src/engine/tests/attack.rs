@@ -272,6 +272,7 @@ impl World {
                         MatchStage::SoftwareRendezvous(Remote { address: u64::MAX, key: 1, length: u64::MAX })
                     }
                 },
+                released: dice.below(4) == 0,
             }),
             12..14 => Event::Data(Data { target, length: dice.below(200), immediate: None, error }),
             14..18 => {

@@ -35,7 +35,8 @@ impl Hand {
     }
 
     pub(super) fn with(config: Config, devices: &[Capabilities]) -> Self {
-        let mut engine = Engine::new(config);
+        // Every ADD is told to be done.
+        let mut engine = Engine::new(Config { silent_adds_max: 0, ..config });
         for capabilities in devices {
             engine.add_device(*capabilities).unwrap();
         }
@@ -120,6 +121,7 @@ impl Hand {
             length: 10,
             immediate: None,
             stage,
+            released: false,
         }));
     }
 

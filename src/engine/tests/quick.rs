@@ -120,11 +120,23 @@ impl Pair {
         let Some((handle, tag)) = self.numbers.choose(&mut self.listed) else { return };
         let stage = MatchStage::Complete;
         let (source, app_ctx, length) = (PeerId(1), 7, 70);
-        self.tell(&Event::Matched(Match { handle, source, tag, app_ctx, length, immediate: None, stage }));
         // The completion of its ADD comes before its release.
-        if self.outstanding.contains(&Operation::Add(handle)) {
+        let is_early = self.outstanding.contains(&Operation::Add(handle));
+        let is_last = !is_early && self.numbers.below(3) > 0;
+        let released = is_last;
+        self.tell(&Event::Matched(Match {
+            handle,
+            source,
+            tag,
+            app_ctx,
+            length,
+            immediate: None,
+            stage,
+            released,
+        }));
+        if is_early {
             self.early.push(handle);
-        } else {
+        } else if !is_last {
             self.spent.push(handle);
         }
     }
@@ -156,8 +168,8 @@ impl Pair {
         self.general.handle_submitted(NIC, commands.len());
         for command in commands {
             match command {
-                Command::Add { handle, tag, .. } => {
-                    self.outstanding.push_back(Operation::Add(handle));
+                Command::Add { handle, tag, signalled, .. } => {
+                    self.outstanding.extend(signalled.then_some(Operation::Add(handle)));
                     self.listed.push((handle, tag));
                 }
                 Command::Del { handle, .. } => {

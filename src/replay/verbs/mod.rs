@@ -301,7 +301,8 @@ impl Verbs {
 
 /// An engine with a device, which are not connected yet.
 fn open(settings: &VerbsSettings, outline: &Outline) -> Result<(Host, Receiver), Fault> {
-    let mut config = Config::default();
+    // A message is sent when the ADDs before it are known to be done, so each is asked for.
+    let mut config = Config { silent_adds_max: 0, ..Config::default() };
     config.matching.hash_seed = settings.seed;
     let mut host = Host::new(config, outline.counts, number_of);
     let device = VerbsConfig {

@@ -17,8 +17,18 @@ fn added(tags: &[u64]) -> crate::device::soft::SoftDevice<Arena> {
 }
 
 fn the_match(tag: u64, stage: MatchStage, length: u64) -> Event {
+    Event::Matched(match_of(tag, stage, length))
+}
+
+/// It is the last of its entry.
+fn the_match_and_release(tag: u64, length: u64) -> Event {
+    Event::Matched(Match { released: true, ..match_of(tag, MatchStage::Complete, length) })
+}
+
+const fn match_of(tag: u64, stage: MatchStage, length: u64) -> Match {
     let (source, app_ctx, immediate) = (ALICE, 0, None);
-    Event::Matched(Match { handle: handle(0), source, tag: Tag(tag), app_ctx, length, immediate, stage })
+    let released = false;
+    Match { handle: handle(0), source, tag: Tag(tag), app_ctx, length, immediate, stage, released }
 }
 
 const fn entry_data(length: u64, error: Option<DataError>) -> Event {
@@ -31,8 +41,7 @@ fn eager_of_one_packet_is_matched_and_placed_in_one_step() {
     send(&mut device, ALICE, SoftMessage::with_payload(Tag(7), b"payload"));
     assert_eq!(device.steps(), [Step::Accept(ALICE)]);
     assert!(device.step(Step::Accept(ALICE)));
-    let released = Event::Released(handle(0));
-    assert_eq!(poll(&mut device), [the_match(7, MatchStage::Complete, 7), released]);
+    assert_eq!(poll(&mut device), [the_match_and_release(7, 7)]);
     assert_eq!(device.memory.bytes(buffer(0)).expect("is there")[..8], *b"payload\0");
 }
 

@@ -6,7 +6,7 @@ use super::support::*;
 use crate::device::Device;
 use crate::device::soft::switches::*;
 use crate::device::soft::{Arena, Kind, SoftConfig, SoftDevice, SoftMessage, Step, Switches};
-use crate::ids::{Ignore, MessageToken, PeerId, Tag};
+use crate::ids::{Ignore, MessageToken, PeerId, Tag, TagHandle};
 use crate::seam::{Answer, Command, DataTarget, DeviceError, Event, MatchStage};
 
 #[derive(Clone, Copy, Debug)]
@@ -187,6 +187,10 @@ impl Host {
                 if it.stage == MatchStage::DataFollows {
                     self.data_owed.push(DataTarget::Entry(it.handle));
                 }
+                if it.released {
+                    assert_eq!(it.stage, MatchStage::Complete);
+                    self.release(it.handle);
+                }
             }
             Event::Data(data) => {
                 let owed = self.data_owed.iter().position(|target| *target == data.target);
@@ -201,14 +205,18 @@ impl Host {
                 owed.map(|place| self.data_owed.swap_remove(place));
             }
             Event::Released(handle) => {
-                let place = self.live.iter().position(|live| *live == handle.index);
-                assert!(place.is_some(), "{handle:?} is released once");
-                place.map(|place| self.live.swap_remove(place));
                 assert!(self.careless || !self.data_owed.contains(&DataTarget::Entry(*handle)));
+                self.release(*handle);
             }
             Event::DeviceFailed(error) => self.failed = Some(error.clone()),
             Event::Operation(_) | Event::Untagged { .. } | Event::PathLost { .. } => {}
         }
+    }
+
+    fn release(&mut self, handle: TagHandle) {
+        let place = self.live.iter().position(|live| *live == handle.index);
+        assert!(place.is_some(), "{handle:?} is released once");
+        place.map(|place| self.live.swap_remove(place));
     }
 
     fn check(&self) {

@@ -153,7 +153,9 @@ pub(super) fn released(events: &[Event]) -> Vec<u32> {
     events
         .iter()
         .filter_map(|event| match event {
-            Event::Released(handle) => Some(handle.index),
+            Event::Released(handle) | Event::Matched(Match { handle, released: true, .. }) => {
+                Some(handle.index)
+            }
             _ => None,
         })
         .collect()

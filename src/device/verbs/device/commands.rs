@@ -4,6 +4,7 @@
 //! nobody polls, and only when a slot and a tag are known to be free (TM-CONTRACT 6.2, 15).
 
 use super::super::error::Errno;
+use super::super::ledger::LedgerError;
 use super::super::tag_matching::{PostError, Tagged, Terms};
 use super::held::{Body, Held};
 use super::sending::{ReadFor, ReadJob};
@@ -64,40 +65,37 @@ impl VerbsDevice {
         let ReceiveSide::Matching(matching) = &mut self.side else {
             return Err(host_fault("ADD to a device without a list"));
         };
-        if !matching.is_unnamed(handle.index) {
-            return Err(host_fault(&format!("ADD of {handle:?}, whose place was not released")));
-        }
         let Buffer { length, segments, key, .. } = tagged.buffer;
         if length > self.capabilities.buffer_length_max || segments != 1 || (key == 0 && length > 0) {
-            let text = format!("ADD of {length} bytes in {segments} segments with key {key:#x}");
-            return Err(host_fault(&text));
+            return Err(bad_buffer(tagged.buffer));
         }
         if matching.srq.is_full() {
             matching.srq.post().map_err(counted)?;
         }
-        let Some(entry) = matching.srq.put_add(tagged, terms) else { return Ok(false) };
-        matching.name(handle, entry, tagged.buffer);
-        Ok(true)
+        let is_put = matching.srq.put_add(handle, tagged, terms).map_err(not_released)?;
+        if is_put {
+            matching.name(handle.index, tagged.buffer);
+        }
+        Ok(is_put)
     }
 
     fn put_del(&mut self, handle: TagHandle, terms: Terms) -> Result<bool, DeviceError> {
         let ReceiveSide::Matching(matching) = &mut self.side else {
             return Err(host_fault("a list operation on a device without a list"));
         };
-        let entry = matching.entry_of(handle).filter(|entry| matching.srq.ledger().may_delete(*entry));
-        let Some(entry) = entry else {
+        if !matching.srq.ledger().may_delete(handle) {
             return Err(host_fault(&format!("DEL of {handle:?}, which is not in use")));
-        };
-        // Only the driver names an entry, so its ADD goes down first.
-        if matching.srq.is_full() || matching.srq.is_put(entry) {
+        }
+        // Only the driver numbers an entry, so its ADD goes down first.
+        if matching.srq.is_full() || matching.srq.is_put(handle) {
             matching.srq.post().map_err(counted)?;
         }
-        if !matching.srq.put_del(entry, terms) {
+        if !matching.srq.put_del(handle, terms) {
             return Ok(false);
         }
         // An unsignalled DEL is taken for a success at once.
-        if !terms.signalled && !matching.srq.ledger().is_in_use(entry) {
-            self.released(entry);
+        if !terms.signalled && !matching.srq.ledger().is_in_use(handle) {
+            self.released(handle);
         }
         Ok(true)
     }
@@ -281,6 +279,17 @@ impl VerbsDevice {
 #[cold]
 fn counted(error: PostError) -> DeviceError {
     DeviceError::Contract(format!("the driver, which was counted: {error}"))
+}
+
+#[cold]
+fn not_released(error: LedgerError) -> DeviceError {
+    host_fault(&error.to_string())
+}
+
+#[cold]
+fn bad_buffer(buffer: Buffer) -> DeviceError {
+    let Buffer { length, segments, key, .. } = buffer;
+    host_fault(&format!("ADD of {length} bytes in {segments} segments with key {key:#x}"))
 }
 
 /// Bytes before an eager payload.

@@ -147,12 +147,12 @@ impl VerbsDevice {
         let entries = (0_u32..).zip(&matching.entries);
         let lost_entries: Vec<_> = entries
             .filter(|(index, entry)| is_of(entry.stage) && !is_read(*index))
-            .map(|(index, entry)| (index, entry.handle))
+            .filter_map(|(index, _)| matching.srq.ledger().name(index))
             .collect();
-        for (index, handle) in lost_entries {
+        for handle in lost_entries {
             self.pending.push_back(lost(DataTarget::Entry(handle), 0));
             // Where the list said no last word of it, its tag does not come back.
-            self.entry_done(index);
+            self.entry_done(handle.index);
         }
     }
 

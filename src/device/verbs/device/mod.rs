@@ -38,7 +38,7 @@ use super::receives::Slab;
 use super::tag_matching::TagMatchingSrq;
 use crate::device::Device;
 use crate::ids::MessageToken;
-use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink};
+use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink, Match};
 
 pub use config::{TagMatching, VerbsConfig};
 pub use regions::{HostMemory, RegionId, Registered};
@@ -46,6 +46,7 @@ pub use sending::{Message, SendDone, SendError, SendFailure, Sending};
 
 use held::HeldMessages;
 use peers::Peers;
+use receive::Received;
 use regions::Regions;
 use sending::{Outgoing, ReadJob};
 use side::{Buffers, Matching, ReceiveSide, Untagged};
@@ -90,7 +91,9 @@ pub struct VerbsDevice {
 #[derive(Debug, Default)]
 struct Scratch {
     completions: Vec<Completion>,
-    taken: Vec<Completion>,
+    matches: Vec<Match>,
+    /// Each with the number of matches before it.
+    others: Vec<(usize, Completion)>,
     indexes: Vec<u32>,
 }
 
@@ -214,7 +217,7 @@ impl VerbsDevice {
         match &self.side {
             ReceiveSide::Matching(matching) => {
                 let ledger = matching.srq.ledger();
-                (ledger.tags_free(), ledger.slots_free())
+                (ledger.tags_free() as usize, ledger.slots_free())
             }
             ReceiveSide::Plain(_) | ReceiveSide::Gone => (0, 0),
         }
@@ -247,18 +250,20 @@ impl VerbsDevice {
         }
     }
 
-    /// Take from the queues; `room` events may be told: how many were, and whether anything was there.
+    /// Take from the queues; `room` events may be told: how many were, and whether there may be more.
     fn progress(&mut self, room: usize, sink: &mut dyn EventSink) -> (usize, bool) {
         self.polls = self.polls.wrapping_add(1);
-        let (received, told) = self.poll_receives(room, sink);
-        let sent = self.poll_sends();
+        let Received { taken, told, is_all } = self.poll_receives(room, sink);
+        // Without sends under way there are none but errors of queue pairs: those can wait until nothing is received.
+        let looks = taken == 0 || !self.outgoing.is_empty() || self.polls.is_multiple_of(SENDS_EVERY);
+        let sent = if looks { self.poll_sends() } else { 0 };
         if self.polls.is_multiple_of(self.config.events_every.max(1)) {
             self.poll_events();
         }
-        if received + sent == 0 {
+        if taken + sent == 0 {
             self.idle();
         }
-        (told, received + sent > 0 || !self.pending.is_empty())
+        (told, !is_all || sent > 0 || !self.pending.is_empty())
     }
 
     fn matching(&mut self) -> Option<&mut Matching> {
@@ -275,16 +280,14 @@ impl Device for VerbsDevice {
     }
 
     fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError> {
-        if let Some(failure) = &self.failure {
-            return Err(failure.clone());
+        let taken = if self.failure.is_none() { self.submit_all(commands) } else { 0 };
+        if self.failure.is_some() {
+            self.flush()?;
         }
-        let taken = self.submit_all(commands);
-        match (&self.failure, taken) {
-            (Some(failure), _) => Err(failure.clone()),
-            (None, taken) => Ok(taken),
-        }
+        Ok(taken)
     }
 
+    #[inline(never)]
     fn flush(&mut self) -> Result<(), DeviceError> {
         self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.clone()))
     }
@@ -331,6 +334,9 @@ impl Device for VerbsDevice {
         }
     }
 }
+
+/// The queue of sends is looked at in one poll of so many, also while all of them find messages.
+const SENDS_EVERY: u32 = 16;
 
 /// The contract was broken on this side of it.
 fn host_fault(text: &str) -> DeviceError {

@@ -3,16 +3,16 @@
 //! Flags decide, not opcodes (TM-CONTRACT 15.6): that is done below, in the TM-SRQ; here is what it means to an engine.
 //! Not here: answers, commands, and what fails.
 
-use super::super::completion::{Completion, Flags};
+use super::super::completion::{Completion, Flags, Taken, Whole};
 use super::super::error::Errno;
 use super::super::ledger::Kind;
 use super::super::sys;
 use super::super::tag_matching::TagCompletionKind;
-use super::VerbsDevice;
 use super::held::{Body, Held};
 use super::sending::{ReadFor, ReadJob, SendFailure};
 use super::side::{Entry, ReceiveSide, Stage, Untagged};
-use crate::ids::{MessageToken, PeerId, Tag};
+use super::{Scratch, VerbsDevice};
+use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
 use crate::seam::{
     Arrival, Buffer, Data, DataTarget, DeviceError, Event, EventSink, Header, Match, MatchStage, Operation,
     OperationDone, Remote,
@@ -20,93 +20,89 @@ use crate::seam::{
 use crate::wire::{self, Message};
 
 impl VerbsDevice {
-    /// Take completions of the receive side, so many that `room` events will do, and say how many, and how many events
-    /// were told.
-    pub(super) fn poll_receives(&mut self, room: usize, sink: &mut dyn EventSink) -> (usize, usize) {
+    /// Take completions of the receive side, so many that `room` events will do.
+    pub(super) fn poll_receives(&mut self, room: usize, sink: &mut dyn EventSink) -> Received {
         match self.side {
             ReceiveSide::Matching(_) => self.poll_matching(room, sink),
-            ReceiveSide::Plain(_) => (self.poll_plain(), 0),
-            ReceiveSide::Gone => (0, 0),
+            ReceiveSide::Plain(_) => {
+                let taken = self.poll_plain();
+                Received { taken, told: 0, is_all: taken == 0 }
+            }
+            ReceiveSide::Gone => Received::NOTHING,
         }
     }
 
     /// What is taken is told before the owner can submit again, but for releases: a completion that was polled and not
     /// told would leave the engine with an entry that the driver has given to another. Nothing is told before the
     /// library's section is closed.
-    fn poll_matching(&mut self, room: usize, sink: &mut dyn EventSink) -> (usize, usize) {
+    ///
+    /// What most receives in the list come to, a whole message that is the last of its entry, is accounted for as it is
+    /// read, and told many at a time. That changes no other completion's account.
+    fn poll_matching(&mut self, room: usize, sink: &mut dyn EventSink) -> Received {
+        let Self { side: ReceiveSide::Matching(matching), peers, scratch, .. } = self else {
+            return Received::NOTHING;
+        };
         let max = (room / 2).clamp(1, BATCH);
-        let mut taken = std::mem::take(&mut self.scratch.taken);
-        let Some(matching) = self.matching() else { return (0, 0) };
-        let result = matching.srq.poll(max, &mut taken);
-        let mut told = 0;
-        for completion in &taken {
-            // What is told at once must not pass what waits to be told.
-            let is_next = self.pending.is_empty() && told + 2 <= room;
-            let quick = if is_next { self.tell_quickly(completion, sink) } else { 0 };
-            told += quick;
-            if quick == 0 {
-                self.handle_tag_completion(completion);
-            }
-        }
-        taken.clear();
-        self.scratch.taken = taken;
+        let Scratch { matches, others, .. } = scratch;
+        let result = matching.srq.poll(max, |ledger, taken| {
+            let completion = match taken {
+                Taken::Whole(whole) => {
+                    let handle = TagHandle::from_bits(whole.wr_id);
+                    if let Some(source) = peers.heard(whole.qp_num)
+                        && ledger.last_matched(handle)
+                    {
+                        return matches.push(last_match(handle, source, &whole));
+                    }
+                    whole.into()
+                }
+                Taken::Other(completion) => completion,
+            };
+            others.push((matches.len(), completion));
+        });
+        let told = if others.is_empty() && self.pending.is_empty() {
+            self.tell_matches(sink)
+        } else {
+            self.handle_in_turn();
+            0
+        };
         match result {
-            Ok(count) => (count, told),
+            Ok(taken) => Received { taken, told, is_all: taken < max },
             Err(error) => {
                 self.fail(DeviceError::Contract(error.to_string()));
-                (0, told)
+                Received { taken: 0, told, is_all: true }
             }
         }
     }
 
-    /// The two completions that every receive in the list has when nothing special happens to it: its ADD is done, and
-    /// a whole message was matched. Says how many events were told; 0: it is neither, and nothing has changed.
+    /// Nothing came but matches, and nothing waits to be told.
     #[inline(always)]
-    fn tell_quickly(&mut self, completion: &Completion, sink: &mut dyn EventSink) -> usize {
-        let ReceiveSide::Matching(matching) = &mut self.side else { return 0 };
-        if !completion.is_success() {
-            return 0;
+    fn tell_matches(&mut self, sink: &mut dyn EventSink) -> usize {
+        let matches = &mut self.scratch.matches;
+        let told = matches.len();
+        if told > 0 {
+            sink.handle_matches(self.config.id, matches);
+            matches.clear();
         }
-        let id = self.config.id;
-        if completion.opcode == sys::IBV_WC_TM_ADD {
-            let Some(entry) = matching.srq.add_done() else { return 0 };
-            let handle =
-                matching.entries.get(entry as usize).map_or(Entry::FREE.handle, |entry| entry.handle);
-            let event = Event::Operation(OperationDone {
-                operation: Operation::Add(handle),
-                success: true,
-                phase: upper_half(completion.app_ctx),
-                sync_requested: completion.flags.has(Flags::SYNC_REQUESTED),
-            });
-            let _hold = sink.handle_event(id, &event);
-            return 1;
+        told
+    }
+
+    /// Matches and others in their order.
+    #[inline(never)]
+    fn handle_in_turn(&mut self) {
+        let mut others = std::mem::take(&mut self.scratch.others);
+        let mut matches = std::mem::take(&mut self.scratch.matches);
+        let mut rest = matches.drain(..);
+        let mut before = 0;
+        for (place, completion) in others.drain(..) {
+            self.pending.extend(rest.by_ref().take(place - before).map(Event::Matched));
+            before = place;
+            self.handle_tag_completion(&completion);
         }
-        if completion.opcode != sys::IBV_WC_TM_RECV || !completion.flags.has(Flags::WHOLE) {
-            return 0;
+        if self.failure.is_none() {
+            self.pending.extend(rest.by_ref().map(Event::Matched));
         }
-        let index = u32::try_from(completion.wr_id).unwrap_or(u32::MAX);
-        let is_posted =
-            matching.entries.get(index as usize).is_some_and(|entry| entry.stage == Stage::Posted);
-        if !is_posted {
-            return 0;
-        }
-        let Some(source) = self.peers.heard(completion.qp_num) else { return 0 };
-        if !matching.srq.last_matched(index) {
-            return 0;
-        }
-        let Some(handle) = matching.forget(index) else { return 0 };
-        let event = Event::Matched(Match {
-            handle,
-            source,
-            tag: Tag(completion.tag),
-            app_ctx: completion.app_ctx,
-            length: completion.byte_len.into(),
-            immediate: completion.immediate,
-            stage: MatchStage::Complete,
-        });
-        let _hold = sink.handle_event(id, &event);
-        let _hold = sink.handle_event(id, &Event::Released(handle));
-        2
+        drop(rest);
+        (self.scratch.others, self.scratch.matches) = (others, matches);
     }
 
     fn handle_tag_completion(&mut self, completion: &Completion) {
@@ -116,10 +112,10 @@ impl VerbsDevice {
             Err(error) => return self.fail(DeviceError::Contract(error.to_string())),
         };
         match kind {
-            TagCompletionKind::Operation(kind, entry) => {
-                self.tell_operation(kind, entry, completion, released)
+            TagCompletionKind::Operation(kind, handle) => {
+                self.tell_operation(kind, handle, completion, released)
             }
-            TagCompletionKind::Match(entry) => self.tell_match(entry, completion, released),
+            TagCompletionKind::Match(handle) => self.tell_match(handle, completion, released),
             TagCompletionKind::Unexpected => self.receive(completion, true, true),
             TagCompletionKind::NoTag => self.receive(completion, false, false),
             TagCompletionKind::Failed if self.is_cut_off(completion) => self.receive_cut_off(completion),
@@ -136,9 +132,7 @@ impl VerbsDevice {
         }
     }
 
-    fn tell_operation(&mut self, kind: Kind, entry: u32, completion: &Completion, released: bool) {
-        let Some(matching) = self.matching() else { return };
-        let handle = matching.entries.get(entry as usize).map_or(Entry::FREE.handle, |entry| entry.handle);
+    fn tell_operation(&mut self, kind: Kind, handle: TagHandle, completion: &Completion, released: bool) {
         let operation = match kind {
             Kind::Add => Operation::Add(handle),
             Kind::Del => Operation::Del(handle),
@@ -151,37 +145,42 @@ impl VerbsDevice {
             sync_requested: completion.flags.has(Flags::SYNC_REQUESTED),
         }));
         if released {
-            self.released(entry);
+            self.released(handle);
         }
     }
 
     /// The driver is done with an entry. The engine is told if nothing else writes to its buffer.
-    pub(super) fn released(&mut self, index: u32) {
+    pub(super) fn released(&mut self, handle: TagHandle) {
         let Some(matching) = self.matching() else { return };
-        let Some(entry) = matching.entries.get_mut(index as usize) else { return };
+        let Some(entry) = matching.entries.get_mut(handle.index as usize) else { return };
         match entry.stage {
             Stage::HandedBack(..) | Stage::Broken(_) | Stage::DataFollows(_) => {
                 entry.is_released = true;
-                matching.srq.keep(index);
+                matching.srq.ledger_mut().keep(handle.index);
             }
-            Stage::Free | Stage::Posted | Stage::Done => {
-                if let Some(handle) = matching.forget(index) {
-                    self.pending.push_back(Event::Released(handle));
+            Stage::Posted | Stage::Done => match self.pending.back_mut() {
+                // The match that was told just now is the last of its entry.
+                Some(Event::Matched(matched))
+                    if matched.handle == handle && matched.stage == MatchStage::Complete =>
+                {
+                    matched.released = true;
                 }
-            }
+                _ => self.pending.push_back(Event::Released(handle)),
+            },
         }
     }
 
-    fn tell_match(&mut self, index: u32, completion: &Completion, released: bool) {
+    fn tell_match(&mut self, handle: TagHandle, completion: &Completion, released: bool) {
         let Some(source) = self.source(completion.qp_num) else {
             return self.unknown_number(completion.qp_num);
         };
+        let index = handle.index;
         let Some(&entry) = self.matching().and_then(|matching| matching.entries.get(index as usize)) else {
             return;
         };
         let incomplete = completion.status == sys::IBV_WC_TM_RNDV_INCOMPLETE;
         match entry.stage {
-            Stage::Posted => self.tell_first(index, &entry, source, completion, incomplete),
+            Stage::Posted => self.tell_first(handle, &entry, source, completion, incomplete),
             // The rest of a message that was under way when its queue pair failed.
             Stage::DataFollows(peer) if incomplete => {
                 self.set_stage(index, Stage::Broken(peer));
@@ -190,27 +189,27 @@ impl VerbsDevice {
             Stage::DataFollows(_) => {
                 self.set_stage(index, Stage::Done);
                 self.pending.push_back(Event::Data(Data {
-                    target: DataTarget::Entry(entry.handle),
+                    target: DataTarget::Entry(handle),
                     length: completion.byte_len.into(),
                     immediate: completion.immediate,
                     error: None,
                 }));
             }
             Stage::HandedBack(peer, app_ctx, tag) => self.read_handed_back(index, &entry, peer, app_ctx, tag),
-            Stage::Free | Stage::Broken(_) | Stage::Done => {
+            Stage::Broken(_) | Stage::Done => {
                 let text = format!("entry {index} got one more match completion");
                 self.fail(DeviceError::Contract(text));
             }
         }
         if released {
-            self.released(index);
+            self.released(handle);
         }
     }
 
     /// The first completion of a match.
     fn tell_first(
         &mut self,
-        index: u32,
+        handle: TagHandle,
         entry: &Entry,
         source: PeerId,
         completion: &Completion,
@@ -228,15 +227,16 @@ impl VerbsDevice {
                 Err(_) => (Stage::Broken(source), MatchStage::DataFollows, 0),
             },
         };
-        self.set_stage(index, next);
+        self.set_stage(handle.index, next);
         self.pending.push_back(Event::Matched(Match {
-            handle: entry.handle,
+            handle,
             source,
             tag,
             app_ctx: completion.app_ctx,
             length,
             immediate: completion.immediate,
             stage,
+            released: false,
         }));
         if let Stage::Broken(_) = next {
             self.break_path(source, completion);
@@ -361,8 +361,8 @@ impl VerbsDevice {
     }
 
     pub(super) fn set_stage(&mut self, index: u32, stage: Stage) {
-        if let Some(entry) = self.matching().and_then(|matching| matching.entries.get_mut(index as usize)) {
-            entry.stage = stage;
+        if let Some(matching) = self.matching() {
+            matching.set_stage(index, stage);
         }
     }
 
@@ -413,6 +413,36 @@ impl VerbsDevice {
         plain.srq.post(&self.scratch.indexes)?;
         self.buffers.posted += u32::try_from(self.scratch.indexes.len()).unwrap_or(u32::MAX);
         Ok(())
+    }
+}
+
+/// What was taken of the receive side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Received {
+    /// Completions.
+    pub(super) taken: usize,
+    /// Events that were told.
+    pub(super) told: usize,
+    /// No more were there.
+    pub(super) is_all: bool,
+}
+
+impl Received {
+    const NOTHING: Self = Self { taken: 0, told: 0, is_all: true };
+}
+
+/// A whole message was matched, and that is the last of its entry.
+#[inline(always)]
+fn last_match(handle: TagHandle, source: PeerId, whole: &Whole) -> Match {
+    Match {
+        handle,
+        source,
+        tag: Tag(whole.tag),
+        app_ctx: whole.app_ctx,
+        length: whole.byte_len.into(),
+        immediate: None,
+        stage: MatchStage::Complete,
+        released: true,
     }
 }
 

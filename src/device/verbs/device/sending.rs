@@ -497,9 +497,9 @@ impl VerbsDevice {
         let target = match job.target {
             ReadFor::Transfer(transfer) => DataTarget::Transfer(transfer),
             ReadFor::Entry(index) => {
-                let entry = self.matching().and_then(|matching| matching.entries.get(index as usize));
-                let Some(entry) = entry else { return };
-                DataTarget::Entry(entry.handle)
+                let handle = self.matching().and_then(|matching| matching.srq.ledger().name(index));
+                let Some(handle) = handle else { return };
+                DataTarget::Entry(handle)
             }
         };
         let (length, immediate) = (job.remote.length, job.immediate);
@@ -512,15 +512,11 @@ impl VerbsDevice {
     /// Everything but its release was told of an entry, and that too if the driver is done with it.
     pub(super) fn entry_done(&mut self, index: u32) {
         self.set_stage(index, Stage::Done);
-        let is_released = self
-            .matching()
-            .and_then(|matching| matching.entries.get(index as usize))
-            .is_some_and(|entry| entry.is_released);
-        if is_released {
-            if let Some(matching) = self.matching() {
-                matching.srq.give_back(index);
-            }
-            self.released(index);
+        let Some(matching) = self.matching() else { return };
+        let is_released = matching.entries.get(index as usize).is_some_and(|entry| entry.is_released);
+        if is_released && let Some(handle) = matching.srq.ledger().name(index) {
+            matching.srq.ledger_mut().give_back(index);
+            self.released(handle);
         }
     }
 

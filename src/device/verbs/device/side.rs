@@ -5,7 +5,7 @@
 use super::super::completion::CompletionQueue;
 use super::super::receives::{self, SharedReceives};
 use super::super::tag_matching::TagMatchingSrq;
-use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
+use crate::ids::{MessageToken, PeerId, Tag};
 use crate::seam::Buffer;
 
 /// What receives.
@@ -22,11 +22,10 @@ pub(super) enum ReceiveSide {
 /// A TM-SRQ and what the engine knows of its entries.
 #[derive(Debug)]
 pub(super) struct Matching {
+    /// Its ledger says which entries there are.
     pub(super) srq: TagMatchingSrq,
-    /// By the number of the ledger.
+    /// By the engine's index; what is not in the ledger is old.
     pub(super) entries: Vec<Entry>,
-    /// By the engine's index: its generation, and the number of the ledger or [`NO_ENTRY`].
-    handles: Vec<(u32, u32)>,
 }
 
 /// A shared receive queue without a list.
@@ -39,7 +38,6 @@ pub(super) struct Plain {
 /// What is known of an entry of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
-    pub(super) handle: TagHandle,
     pub(super) buffer: Buffer,
     pub(super) stage: Stage,
     /// The driver is done with it, and the engine was not told: its buffer is still in use.
@@ -49,9 +47,7 @@ pub(super) struct Entry {
 /// What the engine was told of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Not in the list.
-    Free,
-    /// In the list.
+    /// In the list, or about to be.
     Posted,
     /// It is matched, and its data is under way from this peer.
     DataFollows(PeerId),
@@ -65,53 +61,44 @@ pub(super) enum Stage {
 
 impl Matching {
     pub(super) fn new(srq: TagMatchingSrq, tags: u32) -> Self {
-        Self { srq, entries: vec![Entry::FREE; tags as usize], handles: Vec::new() }
+        Self { srq, entries: vec![Entry::EMPTY; tags as usize] }
     }
 
-    /// The ledger's number of an entry.
-    pub(super) fn entry_of(&self, handle: TagHandle) -> Option<u32> {
-        let &(generation, entry) = self.handles.get(handle.index as usize)?;
-        (generation == handle.generation && entry != NO_ENTRY).then_some(entry)
-    }
-
-    /// Whether no entry has this index.
+    /// The ADD of an entry was put: what is known of it.
     #[inline(always)]
-    pub(super) fn is_unnamed(&self, index: u32) -> bool {
-        self.handles.get(index as usize).is_none_or(|&(_, entry)| entry == NO_ENTRY)
-    }
-
-    #[inline(always)]
-    pub(super) fn name(&mut self, handle: TagHandle, entry: u32, buffer: Buffer) {
-        let index = handle.index as usize;
-        if self.handles.len() <= index {
-            self.handles.resize(index + 1, (0, NO_ENTRY));
-        }
-        if let Some(place) = self.handles.get_mut(index) {
-            *place = (handle.generation, entry);
-        }
-        if let Some(place) = self.entries.get_mut(entry as usize) {
-            *place = Entry { handle, buffer, stage: Stage::Posted, is_released: false };
+    pub(super) fn name(&mut self, index: u32, buffer: Buffer) {
+        let entry = Entry { buffer, stage: Stage::Posted, is_released: false };
+        match self.entries.get_mut(index as usize) {
+            Some(place) => *place = entry,
+            None => self.grow_and_name(index, entry),
         }
     }
 
-    /// Forget an entry of which everything was told.
-    #[inline(always)]
-    pub(super) fn forget(&mut self, entry: u32) -> Option<TagHandle> {
-        let place = self.entries.get_mut(entry as usize)?;
-        let handle = std::mem::replace(&mut place.handle, Entry::FREE.handle);
-        (place.stage, place.is_released) = (Stage::Free, false);
-        if let Some(named) = self.handles.get_mut(handle.index as usize) {
-            named.1 = NO_ENTRY;
+    #[cold]
+    #[inline(never)]
+    fn grow_and_name(&mut self, index: u32, entry: Entry) {
+        self.entries.resize(index as usize, Entry::EMPTY);
+        self.entries.push(entry);
+    }
+
+    /// Something of its match was told.
+    pub(super) fn set_stage(&mut self, index: u32, stage: Stage) {
+        self.srq.ledger_mut().begun(index);
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.stage = stage;
         }
-        Some(handle)
+    }
+
+    fn uses_key(&self, key: u32) -> bool {
+        let is_there = |index| self.srq.ledger().name(index).is_some();
+        (0..).zip(&self.entries).any(|(index, entry)| entry.buffer.key == key && is_there(index))
     }
 }
 
 impl Entry {
-    pub(super) const FREE: Self = Self {
-        handle: TagHandle { index: u32::MAX, generation: u32::MAX },
+    const EMPTY: Self = Self {
         buffer: Buffer { address: 0, length: 0, key: 0, segments: 0 },
-        stage: Stage::Free,
+        stage: Stage::Posted,
         is_released: false,
     };
 }
@@ -132,9 +119,7 @@ impl ReceiveSide {
 
     pub(super) fn uses_key(&self, key: u32) -> bool {
         match self {
-            Self::Matching(matching) => {
-                matching.entries.iter().any(|entry| entry.stage != Stage::Free && entry.buffer.key == key)
-            }
+            Self::Matching(matching) => matching.uses_key(key),
             Self::Plain(_) | Self::Gone => false,
         }
     }
@@ -225,9 +210,6 @@ pub(super) struct Untagged {
     /// Its bytes, where its buffer was needed.
     pub(super) copied: Option<Box<[u8]>>,
 }
-
-/// The number of no entry: the ledger has fewer.
-const NO_ENTRY: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {
