@@ -181,10 +181,9 @@ impl Net {
     }
 
     fn received(&mut self, at: usize, context: u64) -> (Vec<u8>, Option<Address>) {
-        match self.ended(at, context) {
-            Completed::Received { message, address, placed, .. } => (read(address, placed), message.source),
-            other => panic!("{other:?}"),
-        }
+        let ended = self.ended(at, context);
+        let Completed::Received { message, address, placed, .. } = ended else { panic!("{ended:?}") };
+        (read(address, placed), message.source)
     }
 }
 

@@ -1,6 +1,10 @@
 //! Objects: what can be opened, bound, asked and closed, in which order, and what is refused.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a call of C through a table of an object is to read the table and to call"
+)]
 
 mod common;
 

@@ -103,7 +103,7 @@ impl Shape {
                 version_max: self.flags.max(1).max(self.small),
             }),
             17 if self.small < 100 => {
-                let role = if self.small % 2 == 0 { HelloRole::Request } else { HelloRole::Answer };
+                let role = if self.small.is_multiple_of(2) { HelloRole::Request } else { HelloRole::Answer };
                 Control::Proof(Proof { role, number: [self.flags; 32], code: [self.small; 32] })
             }
             17 => Control::Challenge(Challenge { number: [self.flags; 32] }),
