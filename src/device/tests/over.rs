@@ -66,7 +66,12 @@ fn events(rig: &mut Rig) -> Vec<Event> {
 }
 
 fn until_released(rig: &mut Rig, index: u32) {
-    rig.until(|rig| events(rig).contains(&Event::Released(handle(index))));
+    let says = |event: &Event| match event {
+        Event::Released(released) => *released == handle(index),
+        Event::Matched(matched) => matched.released && matched.handle == handle(index),
+        _ => false,
+    };
+    rig.until(|rig| events(rig).iter().any(says));
 }
 
 fn what_fits_an_entry_goes_into_its_buffer(mut rig: Rig) {
