@@ -8,7 +8,7 @@
 //! * [`SoftDevice`] - both, with senders, flows and a completion queue, as a [`Device`](super::Device) or, by its
 //!   calls named after those of verbs, as a verbs program sees it
 //!
-//! Points where the contract is doubtful are [`switches`]. In step mode the device does one thing at a time,
+//! Points where the contract is doubtful are [`switches`], by name [`readings`]. In step mode the device does one thing at a time,
 //! and which is the caller's choice: [`SoftDevice::steps`], [`SoftDevice::step`].
 
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod memory;
 mod message;
 mod peers;
 mod raw;
+pub mod readings;
 mod receive_queue;
 pub mod request;
 mod steps;
