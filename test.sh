@@ -63,13 +63,23 @@ cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 step 'what an embedder builds: the library without features'
 RUSTFLAGS='-D warnings' cargo check --locked -p tagmatch --lib --no-default-features --target-dir target/embedded
 
+# The last line: how many tests passed, also when something failed.
+log=$(mktemp)
+counts() {
+    local status=$?
+    printf '\n%s\n' "$(awk -f .ci/counts.awk "$log")"
+    rm -f "$log"
+    exit "$status"
+}
+trap counts EXIT
+
 step 'tests (tidiness and licences among them)'
-cargo test --locked --workspace --no-fail-fast
+cargo test --locked --workspace --no-fail-fast 2>&1 | tee -a "$log"
 
 # One clause of the offload rules is switched off at a time: such a build is for these tests alone.
 if grep -rqs 'feature = "ablation"' sim/src sim/tests; then
     step 'tests of the model with single clauses switched off'
-    cargo test --locked -p tagmatch-sim --features ablation --test ablation
+    cargo test --locked -p tagmatch-sim --features ablation --test ablation 2>&1 | tee -a "$log"
 fi
 
 step 'documentation'

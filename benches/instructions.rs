@@ -22,9 +22,11 @@ mod peer_ucx;
 
 use std::process::ExitCode;
 
+use common::arguments::Arguments;
+
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let arguments = Arguments::of_process(&["--check", "--record", "--ucx", callgrind::INSIDE], &[]);
+    let has = |name: &str| arguments.has(name);
     let ucx = has("--ucx");
     if has(callgrind::INSIDE) {
         callgrind::inside(ucx);

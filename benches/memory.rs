@@ -20,26 +20,26 @@ use serde_json::{Value, json};
 use tagmatch::ids::{Ignore, PeerId, Source, Tag};
 use tagmatch::matching::{Envelope, Pattern};
 
+use common::arguments::Arguments;
 use common::clock::Clock;
 use common::median;
 use common::record;
 use common::subject::{MatcherSubject, Subject};
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let bench = arguments.iter().any(|argument| argument == "--bench");
-    let value = |name: &str| {
-        let place = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(place + 1)?.parse::<usize>().ok()
-    };
-    let entries = value("--entries").unwrap_or(if bench { 1_000_000 } else { 1000 });
-    let runs = value("--runs").unwrap_or(if bench { 5 } else { 1 }).max(1);
-    println!("{entries} posted and {entries} unexpected, {runs} runs; clock {} ns", Clock::Wall.cost());
+    let arguments = Arguments::of_process(&["--json"], &["--entries", "--runs"]);
+    let bench = arguments.has("--bench");
+    let entries = arguments.number("--entries").unwrap_or(if bench { 1_000_000 } else { 1000 });
+    let runs = arguments.number("--runs").unwrap_or(if bench { 5 } else { 1 }).max(1);
+    // With --json the document alone is on standard output.
+    let say: fn(&str) =
+        if arguments.has("--json") { |text| eprintln!("{text}") } else { |text| println!("{text}") };
+    say(&format!("{entries} posted and {entries} unexpected, {runs} runs; clock {} ns", Clock::Wall.cost()));
     let mut results = Vec::new();
     for classes in [1, 2, 4] {
-        results.push(measure(classes, entries, runs));
+        results.push(measure(classes, entries, runs, say));
     }
-    if arguments.iter().any(|argument| argument == "--json") {
+    if arguments.has("--json") {
         let about = record::circumstances();
         println!(
             "{:#}",
@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-fn measure(classes: usize, entries: usize, runs: usize) -> Value {
+fn measure(classes: usize, entries: usize, runs: usize, say: fn(&str)) -> Value {
     let mut phases = Phase::all(entries);
     let (mut stated, mut given) = (0, 0);
     let mut first_search = Vec::new();
@@ -71,22 +71,22 @@ fn measure(classes: usize, entries: usize, runs: usize) -> Value {
         }
     }
     let each = |bytes: usize| bytes as f64 / (2 * entries) as f64;
-    println!(
+    say(&format!(
         "\n{classes} classes: {:.1} bytes an entry by the matcher, {:.1} by the allocator",
         each(stated),
         each(given)
-    );
+    ));
     let first_search = median(&mut first_search) / 1e3;
     for (spent, (name, ..)) in first_uses.iter().zip(FIRST_USES) {
-        println!("  first use of a new mask, {name}: {spent:.2} ns per unexpected message");
+        say(&format!("  first use of a new mask, {name}: {spent:.2} ns per unexpected message"));
     }
     let first_use = FIRST_USES.iter().zip(first_uses);
     let first_use: Vec<Value> =
         first_use.map(|((name, ..), spent)| json!({ "case": name, "ns": spent })).collect();
-    println!("  first search with the mask of posted receives, the longest: {first_search:.1} us");
+    say(&format!("  first search with the mask of posted receives, the longest: {first_search:.1} us"));
     let mut longest = Vec::new();
     for phase in &phases {
-        longest.push(phase.report());
+        longest.push(phase.report(say));
     }
     json!({
         "classes": classes,
@@ -181,17 +181,18 @@ impl Phase {
         self.raw.push(f64::from(longest));
     }
 
-    fn report(&self) -> Value {
+    fn report(&self, say: fn(&str)) -> Value {
         let mut places: Vec<usize> = (0..self.shortest.len()).collect();
         places.sort_unstable_by_key(|&place| std::cmp::Reverse(self.shortest[place]));
         let top: Vec<(usize, u32)> =
             places.iter().take(3).map(|&place| (place, self.shortest[place])).collect();
         let raw = median(&mut self.raw.clone());
-        print!("  {:<8} longest of {} operations:", format!("{:?}", self.kind), self.shortest.len());
+        let kind = format!("{:?}", self.kind);
+        let mut line = format!("  {kind:<8} longest of {} operations:", self.shortest.len());
         for (place, spent) in &top {
-            print!(" {:.1} us (operation {place})", f64::from(*spent) / 1e3);
+            line += &format!(" {:.1} us (operation {place})", f64::from(*spent) / 1e3);
         }
-        println!("; median of each run's longest, interrupts included: {:.1} us", raw / 1e3);
+        say(&format!("{line}; median of each run's longest, interrupts included: {:.1} us", raw / 1e3));
         json!({
             "operation": format!("{:?}", self.kind),
             "longest_ns": top.iter().map(|(place, spent)| json!({ "index": place, "ns": spent })).collect::<Vec<_>>(),

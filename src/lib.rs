@@ -1,7 +1,20 @@
 //! Tag matching for message-passing runtimes.
 //!
 //! `tagmatch` keeps MPI's matching order exactly, hands posted receives to a NIC that can match (TM-SRQ,
-//! `ibv_post_srq_ops`), and matches the rest in software. Modules in the order in which data flows:
+//! `ibv_post_srq_ops`), and matches the rest in software.
+//!
+//! Where to begin:
+//!
+//! * matching alone, in software: [`matching::Matcher`]
+//! * matching with devices: [`engine`], whose page has an owner's loop that runs, over the device that needs nothing,
+//!   [`device::soft::SoftDevice`]
+//! * when memory may be freed: [`engine::Completion`]; shared among threads: [`domain`]
+//!
+//! A NIC that matches, and what its driver demands, are written down in docs/tm-srq.md of the sources. What is cited as
+//! TM-CONTRACT with a number ("TM-CONTRACT 6.1") is a section of that contract: the page ends with a table that says
+//! what each number is about. A1 to A19 are the points that nobody has written down; they stand there too.
+//!
+//! Modules in the order in which data flows:
 //!
 //! * [`ids`] – names for things
 //! * [`seam`] – what passes between engine and devices, as plain data

@@ -243,8 +243,9 @@ pub struct OperationDone {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The device broke the contract.
-    #[error("the device broke its contract: {0}")]
+    /// The contract between host and device was broken (docs/tm-srq.md): by the host where the text says so, else by
+    /// the device.
+    #[error("the contract between host and device was broken: {0}")]
     Contract(String),
     /// The operating system or the driver refused.
     #[error("{call} failed with errno {errno}")]
@@ -293,7 +294,8 @@ pub enum Event {
         counted: bool,
     },
     /// The device no longer touches the buffer of this entry. Comes for every entry, with or behind its last
-    /// completion; only now may the memory be given up. Where the match is the last, [`Match::released`] may say it.
+    /// completion; only now may the memory be given up ([`Completion`](crate::engine::Completion) has how to follow it).
+    /// Where the match is the last, [`Match::released`] may say it.
     Released(TagHandle),
     /// Nothing more will come from this peer through this device; whatever had come before has been said. Data
     /// that was under way has been answered by [`Event::Data`] with an error.

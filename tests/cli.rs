@@ -106,8 +106,8 @@ fn a_malformed_trace_is_named_with_its_line_and_ends_with_2_after_the_others_wer
         "{}",
         complaints(&output)
     );
-    assert!(out(&output).contains("1 traces, 2 events, "), "{}", out(&output));
-    assert!(out(&output).contains(", 1 inputs unusable\n"), "{}", out(&output));
+    assert!(out(&output).contains("1 trace, 2 events, "), "{}", out(&output));
+    assert!(out(&output).contains(", 1 input unusable\n"), "{}", out(&output));
 }
 
 #[test]
@@ -115,6 +115,7 @@ fn a_missing_file_is_named_and_ends_with_2() {
     let output = tagmatch(&["replay", "no/such.trace"]);
     assert_eq!(code(&output), Some(2));
     assert!(complaints(&output).contains("no/such.trace: cannot be read: No such file or directory"));
+    assert_eq!(out(&output), "nothing was replayed: 1 input unusable\n");
 }
 
 #[test]
@@ -156,7 +157,74 @@ fn the_soft_device_matches_in_hardware_what_the_layout_allows() {
     assert_eq!(recorded["reasons"][0]["reason"], "directed");
     let in_tag = share("source-in-tag");
     assert_eq!((&in_tag["matches"], &in_tag["matches_in_hardware"]), (&1.into(), &1.into()));
-    assert_eq!(in_tag["is_model"], true);
+    assert_eq!((&in_tag["is_model"], &in_tag["tags"]), (&true.into(), &2.into()));
+}
+
+#[test]
+fn every_receive_that_ended_was_matched_by_the_device_or_has_a_reason() {
+    for (tags, layout) in [("1024", "source-in-tag"), ("2", "recorded")] {
+        let output = tagmatch(&["replay", "--json", "--tags", tags, "--layout", layout]);
+        assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+        let json: serde_json::Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
+        let rows = json["traces"].as_array().unwrap_or_else(|| panic!("{json}"));
+        assert_eq!(rows.len(), 22);
+        for row in rows {
+            let offload = &row["offload"];
+            let count = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{row}"));
+            let reasons = offload["reasons"].as_array().into_iter().flatten();
+            let in_software: u64 = reasons.map(|reason| count(&reason["receives"])).sum();
+            let ended = count(&offload["matches"]) + count(&offload["cancelled"]);
+            assert_eq!(count(&offload["matches_in_hardware"]) + in_software, ended, "{row}");
+        }
+    }
+}
+
+#[test]
+fn the_table_says_what_each_reason_in_it_means() {
+    let output = tagmatch(&["replay", "--tags", "2"]);
+    let text = out(&output);
+    for line in [
+        "device_full: it waited",
+        "directed: it names",
+        "message_was_first: it was posted",
+        "--layout source-in-tag",
+    ] {
+        assert!(text.contains(line), "{line} is missing: {text}");
+    }
+}
+
+#[test]
+fn an_option_of_a_device_that_is_not_there_is_refused() {
+    for (device, option, what) in [
+        ("none", &["--tags", "5"][..], "--tags is of a device's list; --device is none"),
+        ("none", &["--senders", "2"], "--senders is of verbs devices"),
+        ("soft", &["--senders", "2"], "--senders is of verbs devices"),
+        ("soft", &["--sender-process"], "--sender-process is of verbs devices"),
+    ] {
+        let output = tagmatch(&[&["replay", "--device", device], option].concat());
+        assert_eq!((code(&output), out(&output)), (Some(2), String::new()), "{option:?}");
+        assert!(complaints(&output).contains(what), "{}", complaints(&output));
+    }
+}
+
+#[test]
+fn no_tags_at_all_leads_to_software_alone() {
+    let output = tagmatch(&["replay", "--tags", "0"]);
+    assert_eq!(code(&output), Some(2));
+    assert!(complaints(&output).contains("for software alone use --device none"), "{}", complaints(&output));
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_device_that_nobody_knows_is_repeated_with_what_there_could_be() {
+    for name in ["sofft", ""] {
+        let output = tagmatch(&["replay", "--device", name]);
+        assert_eq!(code(&output), Some(2));
+        let said = complaints(&output);
+        assert!(said.contains(&format!("--device {name:?}: it takes none, soft, hca, verbs, or ")), "{said}");
+        assert!(said.contains("\nWithout a card try --device hca"), "{said}");
+    }
 }
 
 #[test]
@@ -219,6 +287,17 @@ fn trace_check_tells_good_wrong_and_malformed_apart() {
 }
 
 #[test]
+fn trace_check_takes_folders_as_replay_does() {
+    let folder = folder("check-folder");
+    file(&folder, "b.trace", GOOD);
+    file(&folder, "notes.txt", "x");
+    let path = folder.display().to_string();
+    let output = tagmatch(&["trace", "check", &path]);
+    assert_eq!(code(&output), Some(0), "{}", complaints(&output));
+    assert_eq!(out(&output), format!("{path}/b.trace: well-formed (plain, two), 2 results right\n"));
+}
+
+#[test]
 fn trace_check_without_files_ends_with_2() {
     assert_eq!(code(&tagmatch(&["trace", "check"])), Some(2));
 }
@@ -235,7 +314,9 @@ fn info_names_build_and_devices() {
     let shows_one = text.contains("\n  verbs ");
     assert_ne!(says_why, shows_one, "{text}");
     let output = tagmatch(&["info", "--json"]);
-    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
+    let json: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(json["devices"][0]["limits"]["tags"], 1024, "{json}");
 }
 
 #[test]
@@ -248,6 +329,7 @@ fn bench_measures_what_is_asked_for() {
     assert_eq!(json["rows"][0]["name"], "minife8-busy.r2");
     assert!(json["rows"][0]["results"][0]["ns_per_event"].is_f64());
     assert!(json["instructions_counted"].is_boolean());
+    assert_eq!((&json["tags"], &json["layout"]), (&1024.into(), &"source-in-tag".into()));
 
     let output = tagmatch(&["bench", "--only", "no such thing"]);
     assert_eq!(code(&output), Some(2));
@@ -271,17 +353,19 @@ fn a_reader_that_goes_away_is_no_error() {
 
 /// `tagmatch hca` with a library under the program that does nothing there.
 fn hca(arguments: &[&str]) -> Output {
+    let output = hca_command(arguments).output();
+    output.unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}"))
+}
+
+fn hca_command(arguments: &[&str]) -> Command {
     // Any library that every program has anyway.
     let library = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6"]
         .into_iter()
         .find(|path| Path::new(path).exists());
-    Command::new(env!("CARGO_BIN_EXE_tagmatch"))
-        .arg("hca")
-        .args(arguments)
-        .env("TAGMATCH_HCA_LIB", library.unwrap_or_else(|| panic!("there is no libc")))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tagmatch"));
+    command.arg("hca").args(arguments).stdin(Stdio::null());
+    command.env("TAGMATCH_HCA_LIB", library.unwrap_or_else(|| panic!("there is no libc")));
+    command
 }
 
 #[test]
@@ -289,6 +373,81 @@ fn hca_ends_as_its_program_does() {
     assert_eq!(code(&hca(&["--", "true"])), Some(0));
     assert_eq!(code(&hca(&["--", "sh", "-c", "exit 7"])), Some(7));
     assert_eq!(code(&hca(&["--", "sh", "-c", "kill -9 $$"])), Some(128 + 9));
+}
+
+/// A program under `tagmatch hca` that says when it runs, and then lives as long as its input is open.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+struct Under {
+    child: std::process::Child,
+    said: std::io::BufReader<std::process::ChildStdout>,
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+impl Under {
+    fn start(script: &str) -> Self {
+        let mut child = hca_command(&["--", "sh", "-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}"));
+        let said = child.stdout.take().unwrap_or_else(|| panic!("no output"));
+        Self { child, said: std::io::BufReader::new(said) }
+    }
+
+    /// The next line; empty when nobody is left who could write one.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut self.said, &mut line).unwrap_or_else(|error| panic!("{error}"));
+        line.trim_end().to_owned()
+    }
+
+    fn kill(&self, signal: &str) {
+        let killed = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(killed.is_ok_and(|status| status.success()), "{signal}");
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap_or_else(|error| panic!("{error}")).code()
+    }
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_signal_to_hca_reaches_its_program_and_the_run_directory_is_removed() {
+    // `read` ends at a signal that the shell has a trap for.
+    let script = "trap 'echo told; exit 3' TERM; echo $TAGMATCH_HCA_RUN; read line; echo not told";
+    let mut under = Under::start(script);
+    let run = under.line();
+    assert!(Path::new(&run).exists(), "{run}");
+    under.kill("-TERM");
+    assert_eq!((under.line(), under.code()), ("told".into(), Some(3)));
+    assert!(!Path::new(&run).exists(), "{run} is left behind");
+
+    let mut under = Under::start("echo runs; read line; echo not ended");
+    assert_eq!(under.line(), "runs");
+    under.kill("-TERM");
+    assert_eq!((under.line(), under.code()), (String::new(), Some(128 + 15)));
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_program_does_not_outlive_hca_unless_it_wants_to_and_then_keeps_its_run_directory() {
+    let mut under = Under::start("echo runs; read line; echo not ended");
+    assert_eq!(under.line(), "runs");
+    under.kill("-KILL");
+    assert_eq!((under.line(), under.code()), (String::new(), None));
+
+    let script = "trap '' TERM; echo $TAGMATCH_HCA_RUN; read line; test -d $TAGMATCH_HCA_RUN && echo there";
+    let mut under = Under::start(script);
+    let run = under.line();
+    let mut input = under.child.stdin.take().unwrap_or_else(|| panic!("no input"));
+    under.kill("-KILL");
+    assert_eq!(under.code(), None);
+    assert_eq!(code(&hca(&["--", "true"])), Some(0), "another run, which removes what is left of others");
+    std::io::Write::write_all(&mut input, b"go on\n").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((under.line(), under.line()), ("there".into(), String::new()));
+    assert_eq!(code(&hca(&["--", "true"])), Some(0));
+    assert!(!Path::new(&run).exists(), "{run} is left behind");
 }
 
 #[test]
@@ -352,8 +511,10 @@ fn a_switch_of_the_simulated_card_is_a_point_and_a_reading_and_no_other_option()
     for wrong in ["drive=steps", "A1", "A0=x", "A20=x", "A1=only-at-append,link=ethernet"] {
         let output = tagmatch(&["hca", "--switch", wrong, "--", "true"]);
         assert_eq!(code(&output), Some(2), "{wrong}");
-        assert!(complaints(&output).contains("A1 to A19"), "{}", complaints(&output));
+        assert!(complaints(&output).contains("A1=only-at-append"), "{}", complaints(&output));
     }
+    let help = out(&tagmatch(&["hca", "--help"]));
+    assert!(help.contains("A19=last-packet") && help.contains("2: the arguments cannot be used"), "{help}");
 }
 
 #[test]

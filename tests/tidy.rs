@@ -90,6 +90,46 @@ fn links_between_documents_lead_somewhere() {
 }
 
 #[test]
+fn every_number_of_the_contract_that_is_cited_stands_in_its_table() {
+    let texts = texts();
+    let page = texts.iter().find(|text| text.path == "docs/tm-srq.md");
+    let table = rules::contract_numbers(&page.unwrap_or_else(|| panic!("docs/tm-srq.md is gone")).text);
+    assert!(table.len() > 20, "{table:?}");
+    check(|path| is_rust(path) || path.ends_with(".md"), |text| rules::unknown_numbers(text, &table));
+}
+
+#[test]
+fn every_reading_that_can_be_switched_stands_in_the_page_of_the_simulated_card() {
+    let texts = texts();
+    let page = texts.iter().find(|text| text.path == "docs/simulated-hca.md");
+    let page = &page.unwrap_or_else(|| panic!("docs/simulated-hca.md is gone")).text;
+    for reading in tagmatch::device::soft::readings::READINGS {
+        let row = format!("| `{}` | {} |", reading.text(), reading.meaning);
+        assert!(page.contains(&row), "there is no row {row}");
+    }
+}
+
+#[test]
+fn the_page_on_cost_says_what_the_records_say() {
+    let texts = texts();
+    let text = |path: &str| {
+        let found = texts.iter().find(|text| text.path == path);
+        found.unwrap_or_else(|| panic!("{path} is gone")).text.as_str()
+    };
+    let figures = |path: &str| -> serde_json::Value {
+        let json: serde_json::Value =
+            serde_json::from_str(text(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        json["figures"].clone()
+    };
+    let paths = figures("benches/record/instructions.json");
+    let layers = figures("benches/record/driver-instructions.json");
+    let wrong = rules::stale_figures(text("docs/performance.md"), |name| {
+        paths.get(name).or_else(|| layers.get(name)).and_then(serde_json::Value::as_f64)
+    });
+    assert!(wrong.is_empty(), "docs/performance.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
 fn the_glossary_has_each_term_once_in_order_and_names_only_what_there_is() {
     let sources: String =
         texts().into_iter().filter(|text| is_rust(&text.path)).map(|text| text.text).collect();

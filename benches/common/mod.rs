@@ -4,6 +4,7 @@
 //! Not here: clocks' statistics beyond a median, and any peer that needs unsafe code (`peer_ucx`).
 #![allow(dead_code, unreachable_pub, reason = "every bench target uses its own part of this module")]
 
+pub(crate) mod arguments;
 #[allow(unsafe_code, reason = "a clock of the C library")]
 pub(crate) mod clock;
 pub(crate) mod cycle;

@@ -13,26 +13,31 @@ use crate::verbs::{Choice, Device, device_names};
 use crate::verbs_port::{Free, VerbsTm};
 use crate::{data_path, probes};
 use clap::{Parser, ValueEnum};
+use tagmatch::device::verbs::SimulatedHca;
 
 /// One suite for any verbs device: a ConnectX, the simulated HCA, soft-RoCE.
 ///
-/// Exit code: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
+/// Checks cite the contract of TM-SRQ by number (TM-CONTRACT 6.1), probes its doubtful points (A1 to A19): both are in
+/// docs/tm-srq.md.
+///
+/// Exit code: 0 if nothing failed and something passed; 1 if something failed, nothing passed, or the reader of the
+/// output went away; 2 if nothing could be run.
 #[derive(Debug, Parser)]
 #[command(name = "tagmatch-hw-tests")]
 struct Arguments {
     /// The device, by its verbs name; `soft` is the executable description. Without it, the first device.
     #[arg(long)]
     device: Option<String>,
-    /// The port, from 1.
-    #[arg(long, default_value_t = 1)]
-    port: u8,
+    /// The port, from 1; without it the first.
+    #[arg(long)]
+    port: Option<u8>,
     /// The GID index; on RoCE the first usable one unless given.
     #[arg(long)]
     gid_index: Option<u8>,
     /// Make it a failure to skip something.
     #[arg(long, value_enum)]
     require: Vec<Required>,
-    /// Only checks whose names contain this.
+    /// Only checks whose names contain this; of probes, the one of exactly this name (--list has the names).
     #[arg(long, default_value = "")]
     filter: String,
     /// List devices, checks and probes, and run nothing.
@@ -47,11 +52,11 @@ struct Arguments {
     /// The device is a model that reads the doubtful points as the contract assumes: run those checks too.
     #[arg(long)]
     model: bool,
-    /// How long nothing must come until nothing will, in milliseconds.
-    #[arg(long, default_value_t = 20)]
-    quiet: u64,
-    /// Do by hand what hangs or aborts a driver: see docs/hw-tests.md.
-    #[arg(long, value_enum)]
+    /// How long nothing must come until nothing will, in milliseconds; without it 20.
+    #[arg(long)]
+    quiet: Option<u64>,
+    /// Do by hand what hangs or aborts a driver: see docs/hw-tests.md. On a verbs device, and alone.
+    #[arg(long, value_enum, conflicts_with_all = ["probe", "list", "json", "filter", "require"])]
     by_hand: Option<ByHand>,
 }
 
@@ -67,8 +72,32 @@ enum ByHand {
     Deadlock,
 }
 
-/// Run with these arguments, the program's name first. The exit code: 0 if nothing failed, 1 if something did, 2 if
-/// nothing could be run.
+/// Why the suite did not come to its end.
+enum Stop {
+    /// Nothing can be run: a text for the user.
+    Unusable(String),
+    /// Nobody reads any more.
+    ReaderGone,
+}
+
+impl From<String> for Stop {
+    fn from(what: String) -> Self {
+        Self::Unusable(what)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::ReaderGone
+        } else {
+            Self::Unusable(format!("cannot write: {error}"))
+        }
+    }
+}
+
+/// Run with these arguments, the program's name first. The exit code: 0 if nothing failed and something passed, 1 if
+/// something failed, nothing passed or nobody reads on, 2 if nothing could be run.
 pub fn run<T: Into<OsString> + Clone>(
     arguments: impl IntoIterator<Item = T>,
     out: &mut dyn Write,
@@ -76,15 +105,13 @@ pub fn run<T: Into<OsString> + Clone>(
 ) -> u8 {
     let ran = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => run_parsed(&arguments, out),
-        Err(error) if !error.use_stderr() => {
-            write!(out, "{error}").map(|()| true).map_err(|it| it.to_string())
-        }
-        Err(error) => Err(error.to_string()),
+        Err(error) if !error.use_stderr() => write!(out, "{error}").map(|()| true).map_err(Stop::from),
+        Err(error) => Err(Stop::Unusable(error.to_string())),
     };
     match ran {
         Ok(true) => 0,
-        Ok(false) => 1,
-        Err(what) => {
+        Ok(false) | Err(Stop::ReaderGone) => 1,
+        Err(Stop::Unusable(what)) => {
             // Where complaints cannot be written, the exit code is all there is.
             let _ = writeln!(err, "tagmatch-hw-tests: {what}");
             2
@@ -92,48 +119,91 @@ pub fn run<T: Into<OsString> + Clone>(
     }
 }
 
-fn run_parsed(arguments: &Arguments, out: &mut dyn Write) -> Result<bool, String> {
-    let written = |error: io::Error| format!("cannot write: {error}");
+fn run_parsed(arguments: &Arguments, out: &mut dyn Write) -> Result<bool, Stop> {
     if arguments.list {
-        return list(out).map(|()| true).map_err(written);
+        return Ok(list(out).map(|()| true)?);
     }
     let filter =
         Filter { part: arguments.filter.clone(), require_tm: arguments.require.contains(&Required::Tm) };
     let mut summary = Summary::new(out, arguments.json);
     if arguments.device.as_deref() == Some("soft") {
-        let mut soft = SoftTm::default();
-        summary.note("device", &soft.name()).map_err(written)?;
-        if arguments.probe {
-            probes::run_all(&mut soft, &filter, |report| summary.add(report)).map_err(written)?;
-        } else {
-            run_scripts(&mut soft, &filter, |report| summary.add(report)).map_err(written)?;
-        }
-        return summary.finish().map_err(written);
+        on_the_description(arguments, &filter, &mut summary)?;
+    } else {
+        on_a_device(arguments, &filter, &mut summary)?;
     }
-    let choice =
-        Choice { device: arguments.device.clone(), port: arguments.port, gid_index: arguments.gid_index };
-    let device = Device::open(&choice)?;
-    let quiet = Duration::from_millis(arguments.quiet);
+    if summary.is_empty() {
+        let kind = if arguments.probe { "probe is named" } else { "check has in its name" };
+        summary.note("nothing to run", &format!("no {kind} {:?}; --list names them all", filter.part))?;
+    }
+    Ok(summary.finish()?)
+}
+
+/// The description has no port and no driver.
+fn on_the_description<W: Write>(
+    arguments: &Arguments,
+    filter: &Filter,
+    summary: &mut Summary<W>,
+) -> Result<(), Stop> {
+    let of_devices = [
+        ("--by-hand", arguments.by_hand.is_some()),
+        ("--port", arguments.port.is_some()),
+        ("--gid-index", arguments.gid_index.is_some()),
+        ("--quiet", arguments.quiet.is_some()),
+    ];
+    if let Some((option, _)) = of_devices.iter().find(|(_, is_given)| *is_given) {
+        return Err(Stop::Unusable(format!(
+            "{option} is for verbs devices, and soft is none: the description has no ports, no driver and no time"
+        )));
+    }
+    let mut soft = SoftTm::default();
+    summary.note("device", &soft.name())?;
+    if arguments.probe {
+        probes::run_all(&mut soft, filter, |report| summary.add(report))?;
+    } else {
+        run_scripts(&mut soft, filter, |report| summary.add(report))?;
+    }
+    Ok(())
+}
+
+fn on_a_device<W: Write>(
+    arguments: &Arguments,
+    filter: &Filter,
+    summary: &mut Summary<W>,
+) -> Result<(), Stop> {
+    let choice = Choice {
+        device: arguments.device.clone(),
+        port: arguments.port.unwrap_or(1),
+        gid_index: arguments.gid_index,
+    };
+    let device = Device::open(&choice).map_err(|what| {
+        format!(
+            "{what}\nWithout a card: tagmatch hca -- tagmatch-hw-tests (a simulated one), or --device soft"
+        )
+    })?;
+    let quiet = Duration::from_millis(arguments.quiet.unwrap_or(QUIET));
     let free = || Box::new(Free { is_model: arguments.model, quiet });
     let mut verbs = VerbsTm::new(device.clone(), free(), quiet);
-    summary.note("device", &verbs.name()).map_err(written)?;
-    summary.note("abilities", &format!("{:?}", device.attributes().tm_caps)).map_err(written)?;
+    summary.note("device", &verbs.name())?;
+    if SimulatedHca::find().is_some() {
+        summary.note("model", "this is the simulated HCA, not a card")?;
+    }
+    summary.note("abilities", &format!("{:?}", device.attributes().tm_caps))?;
     if arguments.by_hand == Some(ByHand::Deadlock) {
         let outcome = runner::run(&scripts::deadlock(), &mut verbs);
-        return Err(format!("the driver answered: {:?}", outcome.verdict));
+        return Err(Stop::Unusable(format!("the driver answered: {:?}", outcome.verdict)));
     }
     if arguments.probe {
-        probes::run_all(&mut verbs, &filter, |report| summary.add(report)).map_err(written)?;
-        return summary.finish().map_err(written);
+        probes::run_all(&mut verbs, filter, |report| summary.add(report))?;
+        return Ok(());
     }
     let mut drive = free();
     for check in data_path::checks().iter().filter(|check| filter.takes(check.name)) {
         let verdict = data_path::run(check, &device, drive.as_mut());
         let (name, source) = (check.name.to_owned(), check.source.to_owned());
-        summary.add(&Report { name, source, verdict, reading: None, seen: Vec::new() }).map_err(written)?;
+        summary.add(&Report { name, source, verdict, reading: None, seen: Vec::new() })?;
     }
-    run_scripts(&mut verbs, &filter, |report| summary.add(report)).map_err(written)?;
-    summary.finish().map_err(written)
+    run_scripts(&mut verbs, filter, |report| summary.add(report))?;
+    Ok(())
 }
 
 fn list(out: &mut dyn Write) -> io::Result<()> {
@@ -144,7 +214,7 @@ fn list(out: &mut dyn Write) -> io::Result<()> {
             }
         }
         Ok(_) => writeln!(out, "no verbs device")?,
-        Err(what) => writeln!(out, "no verbs device: {what}")?,
+        Err(what) => writeln!(out, "{what}")?,
     }
     writeln!(out, "device soft")?;
     for check in data_path::checks() {
@@ -158,3 +228,6 @@ fn list(out: &mut dyn Write) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Milliseconds.
+const QUIET: u64 = 20;

@@ -13,6 +13,7 @@ pub mod data_path;
 pub mod port;
 pub mod probes;
 pub mod record;
+pub mod refusal;
 pub mod runner;
 pub mod script;
 pub mod scripts;

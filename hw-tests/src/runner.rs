@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::port::{Abilities, Posting, PostingKind, TmDevice, TmPort, sizes};
 use crate::record::{Record, Seen};
+use crate::refusal::NO_TAGS;
 use crate::script::{
     Bytes, Completion, Count, Creation, Expected, Form, Limit, Message, Operation, OperationKind, Script,
     Setup, Step, Target, flags, opcode, status,
@@ -63,7 +64,7 @@ pub fn reason_to_skip(script: &Script, abilities: &Abilities) -> Option<String> 
     let needs = script.needs;
     let tags = script.setup.map_or(1, |setup| setup.tags);
     if abilities.tags == 0 {
-        Some("no tag matching: max_num_tags is 0".to_owned())
+        Some(NO_TAGS.to_owned())
     } else if abilities.tags < tags {
         Some(format!("needs {tags} tags, the device has {}", abilities.tags))
     } else if needs.stepping && !abilities.stepping {

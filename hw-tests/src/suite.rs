@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::port::TmDevice;
-use crate::runner::{Verdict, run};
+use crate::refusal::refusal;
+use crate::runner::{Outcome, Verdict, run};
 use crate::scripts;
 
 /// What came of one check.
@@ -87,6 +88,12 @@ impl<W: Write> Summary<W> {
         writeln!(self.out, "{key}: {text}")
     }
 
+    /// Whether nothing was counted yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.passed == 0 && self.failed == 0 && self.skipped.is_empty()
+    }
+
     /// The last lines. Whether nothing failed, and something passed.
     ///
     /// # Errors
@@ -123,6 +130,15 @@ impl Filter {
     pub fn takes(&self, name: &str) -> bool {
         name.contains(&self.part)
     }
+
+    /// What becomes of a check that needs tag matching on a device that has none.
+    pub(crate) fn without_tm(&self, why: &str) -> Verdict {
+        if self.require_tm {
+            Verdict::Failed(format!("required, but {why}"))
+        } else {
+            Verdict::Skipped(why.to_owned())
+        }
+    }
 }
 
 /// Run the scripts, and hand over what came of each.
@@ -134,19 +150,16 @@ pub fn run_scripts<E>(
     filter: &Filter,
     mut tell: impl FnMut(&Report) -> Result<(), E>,
 ) -> Result<(), E> {
+    let refusal = refusal(device);
     for script in scripts::all() {
         if !filter.takes(&script.name) {
             continue;
         }
-        let outcome = run(&script, device);
-        let wants = device.abilities();
-        let verdict = match outcome.verdict {
-            // What a card cannot have is not required of it.
-            Verdict::Skipped(reason) if filter.require_tm && wants.tags == 0 => {
-                Verdict::Failed(format!("required, but {reason}"))
-            }
-            verdict @ (Verdict::Passed | Verdict::Failed(_) | Verdict::Skipped(_)) => verdict,
+        let outcome = match &refusal {
+            None => run(&script, device),
+            Some(why) => Outcome { verdict: filter.without_tm(why), records: Vec::new() },
         };
+        let verdict = outcome.verdict;
         let failed = matches!(verdict, Verdict::Failed(_));
         let last = outcome.records.len().saturating_sub(LAST);
         let seen = outcome.records.iter().skip(last).filter(|_| failed);

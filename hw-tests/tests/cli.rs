@@ -4,7 +4,7 @@
 mod common;
 
 use tagmatch_hw_tests::cli;
-use tagmatch_sim::hca::HcaConfig;
+use tagmatch_sim::hca::{HcaConfig, LinkLayer};
 use tagmatch_sim::hca_abi::{Drive, HcaControl};
 
 tagmatch_sim::hca_hooks!();
@@ -60,7 +60,7 @@ fn a_device_that_is_not_there_is_named_with_those_that_are() {
     let card = card(HcaConfig::default());
     let (code, out, err) = run(&["--device", "mlx5_none"]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("no verbs device mlx5_none") && err.contains(card.name()), "{err}");
+    assert!(err.contains("no verbs device \"mlx5_none\"") && err.contains(card.name()), "{err}");
     let (code, _, err) = run(&["--device", card.name(), "--port", "2"]);
     assert_eq!(code, 2);
     assert!(err.contains("has no port 2"), "{err}");
@@ -74,6 +74,60 @@ fn a_filter_that_takes_nothing_is_no_success() {
     let (code, out, _) = run(&["--device", "soft", "--filter", "nothing.of.the.kind"]);
     assert_eq!(code, 1, "{out}");
     assert!(out.ends_with("0 passed, 0 failed, 0 skipped\n"), "{out}");
+    assert!(out.contains("no check has in its name \"nothing.of.the.kind\"; --list names them all"), "{out}");
+    let (code, out, _) = run(&["--device", "soft", "--probe", "--filter", "A"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("no probe is named \"A\"; --list names them all"), "{out}");
+}
+
+#[test]
+fn where_ethernet_refuses_tag_matching_it_is_skipped_with_that_reason_and_fails_only_if_required() {
+    let card = card(HcaConfig { link_layer: LinkLayer::Ethernet, ..HcaConfig::default() });
+    let (code, out, err) = run(&["--device", card.name()]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("is refused with errno 22, as expected there (A15)"), "{out}");
+    assert!(out.lines().last().is_some_and(|line| line.contains(" passed, 0 failed, ")), "{out}");
+    let (code, out, _) = run(&["--device", card.name(), "--require", "tm", "--filter", "phase."]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("required, but no tag matching on this port"), "{out}");
+}
+
+#[test]
+fn on_ethernet_the_probe_of_the_refusal_answers_and_the_others_are_skipped() {
+    let card = card(HcaConfig { link_layer: LinkLayer::Ethernet, ..HcaConfig::default() });
+    let (code, out, _) = run(&["--device", card.name(), "--probe"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("A15 = refused"), "{out}");
+    assert!(out.lines().last().is_some_and(|line| line.starts_with("1 passed, 0 failed, ")), "{out}");
+}
+
+#[test]
+fn options_of_verbs_devices_are_refused_on_the_description() {
+    for option in [["--by-hand", "deadlock"], ["--port", "1"], ["--gid-index", "0"], ["--quiet", "5"]] {
+        let (code, out, err) = run(&[["--device", "soft"], option].concat());
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(err.contains(&format!("{} is for verbs devices", option[0])), "{err}");
+    }
+    let (code, _, err) = run(&["--by-hand", "deadlock", "--probe"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("cannot be used with"), "{err}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_without_a_complaint() {
+    struct Gone;
+    impl std::io::Write for Gone {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut err = Vec::new();
+    assert_eq!(cli::run(["tagmatch-hw-tests", "--list"], &mut Gone, &mut err), 1);
+    assert_eq!(err, b"");
 }
 
 #[test]

@@ -308,7 +308,7 @@ fn a_host_that_breaks_the_contract_fails_the_device_with_words() {
     let mut pair = Pair::new();
     let del = Command::Del { handle: TagHandle { index: 5, generation: 1 }, signalled: true };
     let error = pair.right.device.submit(&[del]).unwrap_err().to_string();
-    assert!(error.contains("the host, not the device") && error.contains("not in use"), "{error}");
+    assert!(error.contains("by the host: ") && error.contains("not in use"), "{error}");
     let mut pair = Pair::new();
     pair.right.log.answer = Answer::Accept { buffer: Buffer::new(64, 10), transfer: None };
     pair.left.eager(1, b"x");

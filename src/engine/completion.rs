@@ -4,6 +4,83 @@ use crate::ids::{DeviceId, PeerId, Tag};
 use crate::seam::{Arrival, Buffer, DataError, Match};
 
 /// One thing that the user is told. A receive gives exactly one final completion.
+///
+/// # When its memory may be freed
+///
+/// A completion says that the receive has ended; it does not say that every device has let go of the buffer. A device
+/// that was given it with [`Command::Add`](crate::seam::Command::Add) says so by
+/// [`Event::Released`](crate::seam::Event::Released), with the completion's event or in a later poll, by
+/// [`Match::released`](crate::seam::Match::released), or by [`Event::DeviceFailed`](crate::seam::Event::DeviceFailed). So memory may be freed, or registered memory given up,
+/// when its receive has ended **and** each entry made of it was released. Without a device that matches, the completion
+/// is enough. [`End::Released`] is another thing: that a multi-receive buffer has taken its last message.
+///
+/// The engine forgets a receive with its completion ([`Engine::context_of`](super::Engine::context_of) knows it no
+/// more), so the owner notes which entry is whose when it submits, and listens in front of the engine. With a
+/// [`BufferTable`](crate::domain::BufferTable), note is taken by `expose`, and it ends with `release`:
+///
+/// ```
+/// # use tagmatch::device::Device;
+/// # use tagmatch::device::soft::{NoMemory, SoftConfig, SoftDevice, SoftMessage};
+/// # use tagmatch::engine::{Config, Engine, Kind, Receive};
+/// # use tagmatch::ids::{Ignore, PeerId, Source, Tag};
+/// # use tagmatch::matching::Pattern;
+/// # use tagmatch::seam::Buffer;
+/// use std::collections::HashMap;
+/// use tagmatch::ids::{DeviceId, TagHandle};
+/// use tagmatch::seam::{Answer, Command, Event, EventSink};
+///
+/// /// Which receive's buffer an entry of a device has.
+/// type Lent = HashMap<(DeviceId, TagHandle), u64>;
+///
+/// struct Ear<'a> {
+///     engine: &'a mut Engine,
+///     lent: &'a mut Lent,
+/// }
+///
+/// impl EventSink for Ear<'_> {
+///     fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
+///         match event {
+///             Event::Released(handle) => drop(self.lent.remove(&(device, *handle))),
+///             // The match was the last of its entry: both in one.
+///             Event::Matched(matched) if matched.released => drop(self.lent.remove(&(device, matched.handle))),
+///             Event::DeviceFailed(_) => self.lent.retain(|&(of, _), _| of != device),
+///             _ => {}
+///         }
+///         self.engine.handle_event(device, event)
+///     }
+/// }
+///
+/// # let mut engine = Engine::new(Config::default());
+/// # let mut device = SoftDevice::new(SoftConfig::matching(16), NoMemory)?;
+/// # let id = engine.add_device(device.capabilities())?;
+/// # let pattern = Pattern { tag: Tag(7), ignore: Ignore(0), source: Source::Any };
+/// # let buffer = Buffer::new(0x1000, 8192);
+/// # engine.post(&Receive { pattern, buffer, context: 42, kind: Kind::Once });
+/// # let mut was_lent = false;
+/// let (mut lent, mut ended) = (Lent::new(), false);
+/// while !ended || !lent.is_empty() {
+///     let commands = engine.poll_commands(id).to_vec();
+///     let taken = device.submit(&commands)?;
+///     for command in &commands[..taken] {
+///         if let Command::Add { handle, .. } = command
+///             && let Some(context) = engine.context_of(id, *handle)
+///         {
+///             lent.insert((id, *handle), context);
+/// #           was_lent = true;
+///         }
+///     }
+///     engine.handle_submitted(id, taken);
+///     device.flush()?;
+/// #   if !ended && was_lent { let _ = device.send(PeerId(0), SoftMessage::eager(Tag(7), 100)); }
+///     device.poll(64, &mut Ear { engine: &mut engine, lent: &mut lent })?;
+///     while let Some(completion) = engine.poll_completion() {
+///         ended |= completion.context == 42;
+///     }
+/// }
+/// // Receive 42 has ended, and no device has its buffer: it may be freed.
+/// # assert!(was_lent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Completion {
     /// As given with the receive.
@@ -30,11 +107,12 @@ pub enum End {
         /// Why.
         error: DataError,
     },
-    /// A multi-receive buffer is the user's again: nothing more is written there (`FI_MULTI_RECV`).
+    /// A multi-receive buffer took its last message, and nothing more is written there (`FI_MULTI_RECV`). Such a buffer
+    /// is in no device, so this has nothing to do with [`Event::Released`](crate::seam::Event::Released).
     Released,
 }
 
-/// A message in its receive.
+/// A message in its receive. Its bytes are in their place; when the memory may be freed, says [`Completion`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Received {
     /// Who sent it.

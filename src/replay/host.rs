@@ -27,6 +27,8 @@ pub(super) struct Host {
     /// How a message's number is told from its word.
     number_of: fn(u32) -> u32,
     pub(super) matches: u64,
+    /// Receives that were cancelled while a device had them.
+    pub(super) cancelled_in_device: u64,
 }
 
 /// Names that devices use, in the trace's numbers.
@@ -65,6 +67,7 @@ impl Host {
             book: Book::default(),
             number_of,
             matches: 0,
+            cancelled_in_device: 0,
         }
     }
 
@@ -237,11 +240,16 @@ impl Host {
     }
 
     /// What a cancel came to.
-    pub(super) fn cancelled(&self, receive: ReceiveNumber, outcome: CancelOutcome) -> Result<bool, Fault> {
+    pub(super) fn cancelled(
+        &mut self,
+        receive: ReceiveNumber,
+        outcome: CancelOutcome,
+    ) -> Result<bool, Fault> {
         let cancelled = self.ended(receive) == Ended::Cancelled;
         if cancelled == (outcome == CancelOutcome::TooLate) {
             return Err(Fault::new(format!("cancel of receive {}: {outcome:?}", receive.0)));
         }
+        self.cancelled_in_device += u64::from(cancelled && outcome == CancelOutcome::Pending);
         Ok(cancelled)
     }
 

@@ -85,10 +85,22 @@ impl Offload {
         self.host.statistics()
     }
 
+    /// Receives that were in a device when they were cancelled, and took no message.
+    #[must_use]
+    pub const fn cancelled_in_device(&self) -> u64 {
+        self.host.cancelled_in_device
+    }
+
     /// Receives that took a message.
     #[must_use]
     pub const fn matches(&self) -> u64 {
         self.host.matches
+    }
+
+    /// Entries of each list.
+    #[must_use]
+    pub fn tags(&self) -> u32 {
+        self.devices.first().map_or(0, |device| device.capabilities().tags)
     }
 
     fn below(&mut self, bound: u64) -> u64 {

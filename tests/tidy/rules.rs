@@ -219,3 +219,67 @@ pub(crate) fn glossary(text: &Text, sources: &str) -> Vec<String> {
     }
     wrong
 }
+
+/// The numbers in the first column of the contract's table of numbers.
+pub(crate) fn contract_numbers(page: &str) -> Vec<String> {
+    let rows =
+        page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |").map(|(cell, _)| cell));
+    rows.filter(|cell| is_number(cell)).map(str::to_owned).collect()
+}
+
+/// Numbers behind the contract's name that its table does not have: "6.1", and each of "6.1, 8.1 and 12".
+pub(crate) fn unknown_numbers(text: &Text, table: &[String]) -> Vec<String> {
+    let name = format!("TM-{} ", "CONTRACT");
+    let mut wrong = Vec::new();
+    for (place, _) in text.text.match_indices(&name) {
+        let behind = text.text[place + name.len()..].split_whitespace();
+        for word in behind {
+            let number = word.trim_end_matches([',', '.', ')', ';', ':', '`', '"']);
+            if is_number(number) && !table.iter().any(|known| known == number) {
+                wrong.push(format!("{name}{number} is not in the table of docs/tm-srq.md"));
+            }
+            // What goes on is a list.
+            if !is_number(number) && !["and", "to"].contains(&word)
+                || is_number(number) && word != number && !word.ends_with(',')
+            {
+                break;
+            }
+        }
+    }
+    wrong
+}
+
+/// "12" or "6.1".
+fn is_number(word: &str) -> bool {
+    let mut parts = word.split('.');
+    let all = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty() && part.len() <= 2);
+    all && word.chars().all(|c| c.is_ascii_digit() || c == '.')
+}
+
+/// Rows of the page on cost that are not what was recorded: goals with the sum of the paths that a row names, and the
+/// layers of a receive through the driver.
+pub(crate) fn stale_figures(page: &str, recorded: impl Fn(&str) -> Option<f64>) -> Vec<String> {
+    let (mut wrong, mut rows) = (Vec::new(), 0);
+    for line in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(&recorded).sum::<Option<f64>>();
+        let should = match cells.as_slice() {
+            [paths, what, goal, _, _] if paths.contains('`') => names(paths).map(|figure| {
+                let times = figure / goal.parse::<f64>().unwrap_or(f64::NAN);
+                format!("| {paths} | {what} | {goal} | {figure:.0} | {times:.1} |")
+            }),
+            [who, _] => recorded(&who.replace('`', "")).map(|figure| format!("| {who} | {figure:.0} |")),
+            _ => None,
+        };
+        if let Some(should) = should {
+            rows += 1;
+            if should != line {
+                wrong.push(format!("recorded is {should}"));
+            }
+        }
+    }
+    if rows < 7 {
+        wrong.push(format!("only {rows} rows have figures that were recorded"));
+    }
+    wrong
+}

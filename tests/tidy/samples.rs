@@ -161,3 +161,34 @@ fn glossary_terms_out_of_order_twice_empty_or_without_a_source_are_found() {
     assert_eq!(wrong("**tag** (`Label`) – 64 bits.\n"), 1);
     assert_eq!(wrong("no terms\n"), 1);
 }
+
+#[test]
+fn a_number_of_the_contract_that_its_table_lacks_is_found_in_lists_too() {
+    let table =
+        rules::contract_numbers("| 6.1 | slots |\n| 12 | sizes |\n| A1 | a question |\n| `x` | y |\n");
+    assert_eq!(table, ["6.1", "12"]);
+    let name = format!("TM-{}", "CONTRACT");
+    let wrong =
+        |cited: &str| rules::unknown_numbers(&text("a.rs", &format!("// ({name} {cited}\n")), &table).len();
+    assert_eq!([wrong("6.1, 12). 99"), wrong("6.1 and 12"), wrong("A7), 8"), wrong("says 3")], [0; 4]);
+    assert_eq!([wrong("6.2)"), wrong("6.1, 7, 8)"), wrong("6.1 and 13."), wrong("12 to 14")], [1, 2, 1, 1]);
+}
+
+#[test]
+fn figures_that_were_recorded_anew_are_found() {
+    let recorded = |name: &str| match name {
+        "a/16" => Some(100.4),
+        "b" => Some(50.0),
+        _ => None,
+    };
+    let page = |stands: &str, b: &str| {
+        let others = "| b | 50 |\n".repeat(5);
+        format!("| path | what | goal | at | times |\n| `a/16` | it | 50 | {stands} |\n| b | {b} |\n{others}")
+    };
+    assert_eq!(rules::stale_figures(&page("100 | 2.0", "50"), recorded), [""; 0]);
+    assert_eq!(
+        rules::stale_figures(&page("99 | 2.0", "51"), recorded),
+        ["recorded is | `a/16` | it | 50 | 100 | 2.0 |", "recorded is | b | 50 |"]
+    );
+    assert_eq!(rules::stale_figures("", recorded), ["only 0 rows have figures that were recorded"]);
+}

@@ -11,6 +11,7 @@ mod rendezvous;
 use std::time::{Duration, Instant};
 
 use crate::port::TmDevice;
+use crate::refusal::{NO_TAGS, refusal};
 use crate::runner::Verdict;
 use crate::suite::{Filter, Report};
 use asking::Asking;
@@ -58,7 +59,7 @@ impl Probe {
     /// Something went wrong that is not the subject.
     pub fn ask(&self, device: &mut dyn TmDevice) -> Result<Answer, String> {
         if device.abilities().tags == 0 {
-            return Ok(Answer::not_asked("no tag matching: max_num_tags is 0"));
+            return Ok(Answer::not_asked(NO_TAGS));
         }
         (self.ask)(device)
     }
@@ -79,8 +80,24 @@ pub fn run_all<E>(
     filter: &Filter,
     mut tell: impl FnMut(&Report) -> Result<(), E>,
 ) -> Result<(), E> {
+    let refusal = refusal(device);
     for probe in all().iter().filter(|probe| filter.part.is_empty() || filter.part == probe.point) {
-        let (verdict, reading, seen) = match probe.ask(device) {
+        // The one that is about the refusal is asked all the same.
+        let answer = match &refusal {
+            Some(why) if probe.point != REFUSED_ON_ETHERNET || device.abilities().tags == 0 => {
+                let (verdict, source) = (filter.without_tm(why), probe.question.to_owned());
+                tell(&Report {
+                    name: probe.point.to_owned(),
+                    source,
+                    verdict,
+                    reading: None,
+                    seen: Vec::new(),
+                })?;
+                continue;
+            }
+            Some(_) | None => probe.ask(device),
+        };
+        let (verdict, reading, seen) = match answer {
             Ok(Answer { reading: Ok(word), seen }) => {
                 let known = probe.readings.iter().enumerate().find(|(_, (known, _))| *known == word);
                 let meaning = known.map_or_else(
@@ -117,6 +134,9 @@ fn ask(
     torn_down.map_err(|error| format!("at the end: {error}"))?;
     Ok(Answer { reading: Ok(reading), seen })
 }
+
+/// Whether a TM-SRQ can be made on an Ethernet port.
+const REFUSED_ON_ETHERNET: &str = "A15";
 
 /// Let a little time pass on a device that runs by itself.
 fn spin(time: Duration) {

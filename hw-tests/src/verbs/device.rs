@@ -214,7 +214,10 @@ fn with_devices<T>(look: impl FnOnce(&[*mut ibv_device]) -> T) -> Result<T, Stri
     // SAFETY: there is room for the number.
     let list = unsafe { (library.ibv_get_device_list)(&raw mut number) };
     if list.is_null() {
-        return Err(format!("no verbs device: ibv_get_device_list failed with errno {}", super::errno()));
+        let errno = super::errno();
+        let advice =
+            if errno == libc::ENOSYS { " (the kernel has no RDMA support loaded: ib_uverbs)" } else { "" };
+        return Err(format!("no verbs device: ibv_get_device_list failed with errno {errno}{advice}"));
     }
     // SAFETY: the list has so many devices.
     let devices = unsafe { std::slice::from_raw_parts(list, usize::try_from(number).unwrap_or_default()) };
@@ -234,8 +237,8 @@ fn open_one(
     let Some((name, device)) = found else {
         let known: Vec<_> = devices.iter().map(|device| name_of(*device)).collect();
         return Err(match wanted {
-            Some(wanted) => format!("no verbs device {wanted}; there are {known:?}"),
-            None => "no verbs device".to_owned(),
+            Some(wanted) => format!("no verbs device {wanted:?}; there are {known:?} and soft"),
+            None => "no verbs device: libibverbs sees none".to_owned(),
         });
     };
     // SAFETY: a device of the list, which has not been given back.

@@ -9,11 +9,16 @@
 
 #![allow(clippy::panic, reason = "a bench that cannot go on ends")]
 
+#[path = "../../../benches/common/arguments.rs"]
+#[allow(dead_code, reason = "shared: no number is taken here")]
+mod arguments;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use arguments::Arguments;
 use serde_json::{Value, json};
 use tagmatch::device::Device;
 use tagmatch::device::verbs::device::{HostMemory, Message, TagMatching, VerbsConfig};
@@ -26,8 +31,8 @@ use tagmatch::seam::{Answer, Buffer, Event, EventSink};
 use tagmatch::wire::AppContext;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let arguments = Arguments::of_process(&["--check", "--record", INSIDE], &[]);
+    let has = |name: &str| arguments.has(name);
     if has(INSIDE) {
         inside();
         return ExitCode::SUCCESS;
@@ -42,8 +47,8 @@ fn main() -> ExitCode {
     })
 }
 
-fn report(host: &Figures, all: &Figures, arguments: &[String]) -> Result<ExitCode, String> {
-    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+fn report(host: &Figures, all: &Figures, arguments: &Arguments) -> Result<ExitCode, String> {
+    let has = |name: &str| arguments.has(name);
     let of = |figures: &Figures, who: &str| figures.get(who).copied().unwrap_or(0.0);
     if of(host, CARD) > 0.0 || of(host, DRIVER) == 0.0 || of(host, ENGINE) == 0.0 {
         return Err(format!("the parts could not be told apart: {host:?}"));

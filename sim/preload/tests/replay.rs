@@ -45,6 +45,10 @@ fn replay_over_the_card_is_exact_is_labelled_a_model_and_matches_in_hardware() {
     for row in json["traces"].as_array().into_iter().flatten() {
         let offload = &row["offload"];
         assert_eq!((&offload["is_model"], &offload["refusal"]), (&true.into(), &Value::Null));
+        assert_eq!(
+            (&offload["tags"], &json["tags"], &json["tags_asked"]),
+            (&1024.into(), &1024.into(), &1024.into())
+        );
         assert!(offload["label"].as_str().is_some_and(|label| label.contains("a model, not a card")));
         let count = |name: &str| offload[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}"));
         assert!(count("matches_in_hardware") * 10 >= count("matches_of_posted") * 9, "{row}");
@@ -82,6 +86,68 @@ fn without_the_card_the_program_says_how_to_get_it_and_ends_with_2() {
     assert_eq!(output.status.code(), Some(2));
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(complaints.contains("TAGMATCH_HCA_LIB names /nowhere"), "{complaints}");
+}
+
+/// The command line on a simulated card that moves by itself.
+fn on_card(card: &[&str], arguments: &[&str]) -> Output {
+    let program = program().display().to_string();
+    tagmatch(&[&["hca"], card, &["--", &program], arguments].concat())
+}
+
+#[test]
+fn the_list_that_is_reported_is_the_one_that_the_device_was_opened_with() {
+    let trace = trace("minife8-busy.r2");
+    for (card, tags) in [(&["--tags", "3"][..], 3), (&["--tags", "0"], 0), (&["--roce"], 0)] {
+        let replay = ["replay", "--device", "mlx5_0", "--layout", "source-in-tag", &trace];
+        let json = json(&on_card(card, &[&replay[..], &["--json"]].concat()));
+        let offload = &json["traces"][0]["offload"];
+        assert_eq!((&json["tags"], &json["tags_asked"]), (&tags.into(), &1024.into()), "{card:?}");
+        assert_eq!((&offload["tags"], offload["refusal"].is_null()), (&tags.into(), tags > 0), "{offload}");
+        let does_not_match = offload["reasons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|it| it["reason"] == "device_does_not_match");
+        assert_eq!(does_not_match, tags == 0, "{offload}");
+        let text = on_card(card, &replay);
+        let text = String::from_utf8_lossy(&text.stdout);
+        assert!(text.contains(&format!("not a card), {tags} tags (1024 asked for)\n")), "{text}");
+    }
+}
+
+#[test]
+fn a_simulated_card_passes_for_no_real_one_by_whatever_name() {
+    let devices = json(&on_card(&[], &["info", "--json"]));
+    assert_eq!(devices["devices"][1]["is_model"], true, "{devices}");
+    assert_eq!(devices["devices"][1]["limits"]["tags"], 1023, "{devices}");
+    let trace = trace("minife8-busy.r2");
+    for device in ["verbs", "mlx5_0", "hca"] {
+        let json = json(&on_card(&[], &["replay", "--device", device, "--json", &trace]));
+        let offload = &json["traces"][0]["offload"];
+        assert_eq!(offload["is_model"], true, "{device}");
+        assert!(offload["label"].as_str().is_some_and(|label| label.contains("not a card")), "{offload}");
+    }
+    let bench = on_card(&[], &["bench", "--device", "mlx5_0", "--only", "minife8"]);
+    let text = String::from_utf8_lossy(&bench.stdout);
+    assert!(text.contains("No card was measured"), "{text}{}", String::from_utf8_lossy(&bench.stderr));
+}
+
+#[test]
+fn a_card_whose_library_cannot_be_opened_is_no_wrong_match() {
+    // A directory in which the loader finds a file of this name that is no library.
+    let folder = std::env::temp_dir().join(format!("tagmatch-no-verbs-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{error}"));
+    let library = folder.join("libibverbs.so.1");
+    std::fs::write(&library, "no library").unwrap_or_else(|error| panic!("{error}"));
+    let mut command = Command::new(program());
+    command.args(["replay", "--device", "hca", &trace("minife8-busy.r2")]).stdin(Stdio::null());
+    command.env("TAGMATCH_HCA_LIB", common::library()).env("LD_LIBRARY_PATH", &folder);
+    let output = command.output();
+    let _ = std::fs::remove_dir_all(&folder);
+    let output = output.unwrap_or_else(|error| panic!("{error}"));
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{complaints}");
+    assert!(complaints.contains("libibverbs.so.1 cannot be opened"), "{complaints}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! All settings of the doubtful points of the contract, and which of them break order.
 
 use tagmatch::device::soft::Switches;
+use tagmatch::device::soft::readings::READINGS;
 use tagmatch::device::soft::switches::HalfReceived;
 
-use crate::hca_abi::SWITCHES;
 use crate::world::scope::Scope;
 
 /// One reading that differs from what is assumed.
@@ -42,10 +42,10 @@ impl Setting {
 /// completions come in the order of arrival (TM-CONTRACT 10) is documented, and no question.
 #[must_use]
 pub fn settings() -> Vec<Setting> {
-    let named = SWITCHES.iter().map(|(point, reading, change)| {
+    let named = READINGS.iter().map(|reading| {
         let mut switches = Switches::default();
-        change(&mut switches);
-        Setting { point, reading, switches }
+        (reading.change)(&mut switches);
+        Setting { point: reading.point, reading: reading.name, switches }
     });
     let usual = Switches::default();
     let silent = Setting {

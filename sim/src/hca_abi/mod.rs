@@ -40,4 +40,3 @@ mod uverbs;
 pub use control::HcaControl;
 pub use device::Drive;
 pub use memory::ProcessMemory;
-pub(crate) use options::SWITCHES;

@@ -6,16 +6,12 @@
 //! | `link` | `infiniband` or `ethernet` (RoCE) |
 //! | `rendezvous` | `on` or `off`: whether the device offloads rendezvous |
 //! | `drive` | `thread`, or `steps`: the program drives the device itself |
-//! | `A1` … `A19` | a reading of a doubtful point, see [`SWITCHES`]; without it what is assumed |
+//! | `A1` … `A19` | a reading of a doubtful point, see [`READINGS`]; without it what is assumed |
 
 use super::device::Drive;
 use super::preload::DRIVE_DEFAULT;
 use crate::hca::{HcaConfig, LinkLayer};
-use tagmatch::device::soft::switches::{
-    Activation, AppendActivates, ConsumedLength, CountAt, CountOrder, EmptyRendezvous, ExpectedOrder,
-    FewBuffers, FinOrder, HandBack, ImmediateOn, Malformed, NoOffload, OtherPort, OutOfSync, ReadFailure,
-    RoCe, SharedBuffer, Switches, TooLong, UnmaskedTag,
-};
+use tagmatch::device::soft::readings::{READINGS, Reading};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +29,8 @@ impl Options {
     pub(crate) fn from_environment() -> Result<Self, String> {
         let text = std::env::var_os(VARIABLE).unwrap_or_default();
         let text = text.to_str().ok_or_else(|| format!("{VARIABLE} is not text"))?;
-        Self::parse(text).map_err(|what| format!("{VARIABLE}: {what}"))
+        Self::parse(text)
+            .map_err(|what| format!("{what} (options of `tagmatch hca`, or what {VARIABLE} holds)"))
     }
 
     /// Of a text.
@@ -72,15 +69,13 @@ impl Options {
     }
 
     fn set_switch(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let readings: Vec<_> = SWITCHES.iter().filter(|switch| switch.0 == name).collect();
-        if readings.is_empty() {
-            return Err(format!("there is no option {name}"));
+        if !READINGS.iter().any(|reading| reading.point == name) {
+            return Err(format!(
+                "there is no option {name}, but tags, link, rendezvous, drive, and A1 to A19"
+            ));
         }
-        let Some(reading) = readings.iter().find(|switch| switch.1 == value) else {
-            let known: Vec<&str> = readings.iter().map(|switch| switch.1).collect();
-            return Err(format!("{name} cannot be \"{value}\", but {}", known.join(" or ")));
-        };
-        reading.2(&mut self.config.switches);
+        let reading = Reading::find(&format!("{name}={value}"))?;
+        (reading.change)(&mut self.config.switches);
         Ok(())
     }
 
@@ -90,42 +85,13 @@ impl Options {
     }
 }
 
-/// The doubtful point, the other reading's name, and what it changes.
-type Switch = (&'static str, &'static str, fn(&mut Switches));
-
-/// The other readings of the points of the contract (docs/tm-srq.md).
-pub(crate) const SWITCHES: &[Switch] = &[
-    ("A1", "only-at-append", |to| to.activation = Activation::OnlyAtAppend),
-    ("A2", "nothing-matches", |to| to.out_of_sync = OutOfSync::NothingMatches),
-    ("A3", "after-change", |to| to.count_order = CountOrder::AfterChange),
-    ("A3", "not-atomic", |to| to.count_order = CountOrder::BeforeChangeNotAtomic),
-    ("A4", "itself", |to| to.append_activates = AppendActivates::Itself),
-    ("A5", "truncate", |to| to.too_long = TooLong::Truncate),
-    ("A6", "wait-always", |to| to.few_buffers = FewBuffers::WaitAlways),
-    ("A6", "work", |to| to.few_buffers = FewBuffers::Work),
-    ("A7", "masked", |to| to.unmasked_tag = UnmaskedTag::Masked),
-    ("A8", "unexpected", |to| to.malformed = Malformed::Unexpected),
-    ("A9", "unexpected", |to| to.no_offload = NoOffload::Unexpected),
-    ("A10", "then-expected", |to| to.hand_back = HandBack::ThenExpected),
-    ("A10", "then-canceled", |to| to.hand_back = HandBack::ThenCanceled),
-    ("A11", "arbitrary", |to| to.consumed_length = ConsumedLength::Arbitrary),
-    ("A12", "as-matched", |to| to.expected_order = ExpectedOrder::AsMatched),
-    ("A12", "fin-after", |to| to.fin_order = FinOrder::AfterExpected),
-    ("A13", "device-error", |to| to.read_failure = ReadFailure::DeviceError),
-    ("A14", "refused", |to| to.other_port = OtherPort::Refused),
-    ("A15", "works", |to| to.roce = RoCe::Works),
-    ("A16", "handed-back", |to| to.empty_rendezvous = EmptyRendezvous::HandedBack),
-    ("A17", "refused", |to| to.shared_buffer = SharedBuffer::Refused),
-    ("A18", "consumed", |to| to.immediate_on = ImmediateOn::Consumed),
-    ("A19", "last-packet", |to| to.count_at = CountAt::LastPacket),
-];
-
 /// Where the options are.
 const VARIABLE: &str = "TAGMATCH_HCA_OPTIONS";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tagmatch::device::soft::switches::Activation;
 
     #[test]
     fn no_options_are_the_defaults() {
@@ -152,21 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn each_switch_changes_something_and_nothing_else_than_its_point() {
-        for (name, value, change) in SWITCHES {
-            let mut changed = Switches::default();
-            change(&mut changed);
-            assert_ne!(changed, Switches::default(), "{name}={value}");
-        }
-    }
-
-    #[test]
     fn what_is_wrong_is_named() {
         let wrong = |text| Options::parse(text).unwrap_err();
         assert_eq!(wrong("tags"), "\"tags\" is not name=value");
-        assert_eq!(wrong("A1=yes"), "A1 cannot be \"yes\", but only-at-append");
-        assert_eq!(wrong("A3=yes"), "A3 cannot be \"yes\", but after-change or not-atomic");
-        assert_eq!(wrong("colour=red"), "there is no option colour");
+        assert_eq!(wrong("A1=yes"), "A1 cannot be \"yes\"; there is A1=only-at-append");
+        assert_eq!(
+            wrong("colour=red"),
+            "there is no option colour, but tags, link, rendezvous, drive, and A1 to A19"
+        );
         assert_eq!(wrong("link=token-ring"), "link cannot be \"token-ring\"");
     }
 }

@@ -26,6 +26,12 @@ struct Bench {
     instructions_counted: bool,
     /// As it was said.
     device: String,
+    /// Entries of the device's list that were asked for.
+    tags_asked: u32,
+    /// Entries of the list that the device was opened with.
+    tags: Option<u32>,
+    /// Of the tags that "engine" and "offload" see; the others see them as recorded.
+    layout: &'static str,
     /// What "engine" and "offload" are.
     label: &'static str,
     rows: Vec<Row>,
@@ -48,6 +54,8 @@ struct Measured {
     is_model: bool,
     ns_per_event: f64,
     instructions_per_event: Option<f64>,
+    /// Entries of the list that the device was opened with.
+    tags: Option<u32>,
     /// Matches made by the device, of all matches: 0 to 1.
     share_in_hardware: Option<f64>,
 }
@@ -83,6 +91,9 @@ pub(crate) fn run(arguments: &BenchArguments) -> End {
         seed: arguments.seed,
         instructions_counted: counter.is_counting(),
         device: arguments.device.name().to_owned(),
+        tags_asked: arguments.tags,
+        tags: None,
+        layout: "source-in-tag",
         label: arguments.device.label(),
         rows: Vec::new(),
     };
@@ -100,6 +111,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> End {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    bench.tags = bench.rows.iter().flat_map(|row| &row.results).filter_map(|result| result.tags).max();
     if arguments.json {
         write_json(&bench, End::AsExpected)
     } else {
@@ -159,6 +171,7 @@ impl Row {
             is_model: false,
             ns_per_event: cost.nanoseconds,
             instructions_per_event: cost.instructions,
+            tags: None,
             share_in_hardware: None,
         });
         Ok(())
@@ -186,6 +199,7 @@ impl Row {
             is_model: offloaded.is_model,
             ns_per_event: nanoseconds,
             instructions_per_event: offloaded.instructions_per_event,
+            tags: Some(offloaded.tags),
             share_in_hardware: Some(share(offloaded.matches_in_hardware, offloaded.matches)),
         });
         Ok(())
@@ -222,12 +236,12 @@ fn text(bench: &Bench, is_model: bool) -> String {
     }
     let mut headings = vec!["name".to_owned(), "events".to_owned()];
     for matcher in &matchers {
-        headings.push(format!("{matcher} ns"));
+        headings.push(format!("{matcher}\nns"));
         if bench.instructions_counted {
-            headings.push(format!("{matcher} instructions"));
+            headings.push(format!("{matcher}\ninstructions"));
         }
     }
-    headings.push("in hardware".to_owned());
+    headings.push("in\nhardware".to_owned());
     let mut table = Table::new(headings);
     for row in &bench.rows {
         let mut cells = vec![row.name.clone(), row.events.to_string()];

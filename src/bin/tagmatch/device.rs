@@ -61,17 +61,44 @@ impl Device {
     }
 
     /// What results over it are called.
-    pub(crate) const fn label(&self) -> &'static str {
+    pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Soft => "engine over the soft TM-SRQ (a model, not a card)",
-            Self::Hca => "engine over libibverbs and libmlx5 on the simulated HCA (a model, not a card)",
-            Self::Verbs(_) => "engine over libibverbs and a verbs device, lock-step",
+            Self::Hca | Self::Verbs(_) if self.is_model() => {
+                "engine over libibverbs and libmlx5 on the simulated HCA (a model, not a card)"
+            }
+            Self::Hca | Self::Verbs(_) => "engine over libibverbs and a verbs device, lock-step",
         }
     }
 
-    /// Whether it is a model, so that its part of the time says nothing about a card.
-    pub(crate) const fn is_model(&self) -> bool {
-        matches!(self, Self::Soft | Self::Hca)
+    /// Whether it is a model, so that its part of the time says nothing about a card. Under a simulated card a process
+    /// sees no other, by whatever name.
+    pub(crate) fn is_model(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Soft | Self::Hca => true,
+            Self::Verbs(_) => is_simulated(),
+        }
     }
+
+    /// Whether it does nothing but what this process lets it do, so that it can be late by a seed.
+    pub(crate) fn is_driven(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Soft => true,
+            #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+            Self::Hca | Self::Verbs(_) => is_simulated() && crate::verbs::is_driven(),
+            #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+            Self::Hca | Self::Verbs(_) => false,
+        }
+    }
+}
+
+/// Whether what this process sees as verbs devices is a simulated card.
+pub(crate) fn is_simulated() -> bool {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    return tagmatch::device::verbs::SimulatedHca::find().is_some();
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+    false
 }

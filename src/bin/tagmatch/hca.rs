@@ -15,6 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use tagmatch::device::verbs::launch;
 
 /// Run the program: the exit code.
 pub(crate) fn run(arguments: &HcaArguments) -> u8 {
@@ -40,7 +41,7 @@ fn run_program(arguments: &HcaArguments) -> Result<u8, Failure> {
     let mut command = Command::new(program);
     command.args(rest);
     let library = run.loadable(library).map_err(no_device)?;
-    match on_card(&mut command, &library, &run, &options(arguments)).status() {
+    match launch::run(on_card(&mut command, &library, &run, &options(arguments)), &run.alive) {
         Ok(status) => Ok(code(status)),
         Err(error) => {
             let is_missing = error.kind() == io::ErrorKind::NotFound;
@@ -68,7 +69,8 @@ fn run_driven(tags: u32) -> Result<End, String> {
     let library = run.loadable(library)?;
     let mut command = Command::new(program);
     command.args(env::args_os().skip(1)).env(AGAIN, "1");
-    let status = on_card(&mut command, &library, &run, &format!("tags={tags},{DRIVEN}")).status();
+    let command = on_card(&mut command, &library, &run, &format!("tags={tags},{DRIVEN}"));
+    let status = launch::run(command, &run.alive);
     let status = status.map_err(|error| format!("this program cannot be run again: {error}"))?;
     match status.code() {
         Some(0) => Ok(End::AsExpected),
@@ -141,8 +143,8 @@ fn code(status: ExitStatus) -> u8 {
 /// A directory of this run's own, removed at its end.
 struct RunDirectory {
     path: PathBuf,
-    /// Locked as long as the run lasts.
-    _alive: File,
+    /// Locked as long as the run lasts: the programs hold it too.
+    alive: File,
 }
 
 impl RunDirectory {
@@ -164,7 +166,7 @@ impl RunDirectory {
                     let alive = File::create(path.join("new"))?;
                     alive.lock()?;
                     fs::rename(path.join("new"), path.join(ALIVE))?;
-                    return Ok(Self { path, _alive: alive });
+                    return Ok(Self { path, alive });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -200,7 +202,7 @@ impl Drop for RunDirectory {
     }
 }
 
-/// Remove the directories of runs that were killed: those whose lock is free.
+/// Remove the directories of runs that were killed: those whose lock is free, since no program of them is left.
 fn remove_stale(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;

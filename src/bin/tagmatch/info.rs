@@ -33,7 +33,27 @@ struct Parameter {
 struct Device {
     name: String,
     is_model: bool,
-    limits: Vec<(String, u64)>,
+    limits: Limits,
+}
+
+/// Its limits, in the order in which they are shown.
+#[derive(Debug)]
+struct Limits(Vec<Limit>);
+
+/// One limit.
+#[derive(Debug)]
+struct Limit {
+    /// In JSON.
+    key: String,
+    /// For a person.
+    words: String,
+    value: u64,
+}
+
+impl Serialize for Limits {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|limit| (&limit.key, limit.value)))
+    }
 }
 
 /// Show it.
@@ -70,18 +90,20 @@ fn soft() -> Device {
         name: "soft TM-SRQ".into(),
         is_model: true,
         limits: named(&[
-            ("tags (--tags, at most 32767)", config.tags.into()),
-            ("list operations outstanding", config.operations.into()),
-            ("completions", config.completions.into()),
-            ("buffers for unexpected messages", config.unexpected_buffers.into()),
-            ("eager limit, bytes", config.eager_limit),
-            ("longest tagged buffer, bytes", config.buffer_length_max),
+            ("tags", "tags (--tags, at most 32767)", config.tags.into()),
+            ("list_operations", "list operations outstanding", config.operations.into()),
+            ("completions", "completions", config.completions.into()),
+            ("unexpected_buffers", "buffers for unexpected messages", config.unexpected_buffers.into()),
+            ("eager_limit_bytes", "eager limit, bytes", config.eager_limit),
+            ("tagged_buffer_bytes_max", "longest tagged buffer, bytes", config.buffer_length_max),
         ]),
     }
 }
 
-fn named(limits: &[(&str, u64)]) -> Vec<(String, u64)> {
-    limits.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+fn named(limits: &[(&str, &str, u64)]) -> Limits {
+    let limit =
+        |&(key, words, value): &(&str, &str, u64)| Limit { key: key.into(), words: words.into(), value };
+    Limits(limits.iter().map(limit).collect())
 }
 
 fn text(info: &Info) -> String {
@@ -97,8 +119,8 @@ fn text(info: &Info) -> String {
     for device in devices {
         let kind = if device.is_model { " (a model, not a card)" } else { "" };
         text += &format!("  {}{kind}\n", device.name);
-        for (limit, value) in &device.limits {
-            text += &format!("    {limit}: {value}\n");
+        for Limit { words, value, .. } in &device.limits.0 {
+            text += &format!("    {words}: {value}\n");
         }
     }
     for what in absent {
@@ -148,7 +170,8 @@ mod provider {
 /// Devices behind libibverbs.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod verbs {
-    use super::{Device, named};
+    use super::{Device, Limit, named};
+    use crate::device::is_simulated;
     use tagmatch::device::verbs::context::{Context, LinkLayer};
     use tagmatch::device::verbs::{self, VerbsError};
 
@@ -175,21 +198,22 @@ mod verbs {
         let context = Context::open(Some(name))?;
         let limits = context.limits()?;
         let mut rows = named(&[
-            ("queue pairs (two for each peer)", limits.queue_pairs.into()),
-            ("requests in a queue", limits.work_requests.into()),
-            ("completions in a queue", limits.completions.into()),
-            ("receives in a shared queue", limits.shared_receives.into()),
+            ("queue_pairs", "queue pairs (two for each peer)", limits.queue_pairs.into()),
+            ("work_requests", "requests in a queue", limits.work_requests.into()),
+            ("completions", "completions in a queue", limits.completions.into()),
+            ("shared_receives", "receives in a shared queue", limits.shared_receives.into()),
         ]);
-        rows.extend(match limits.tag_matching {
-            None => named(&[("tags: none, it does not match", 0)]),
+        let matching = match limits.tag_matching {
+            None => named(&[("tags", "tags (none: it does not match)", 0)]),
             Some(tm) => named(&[
-                ("tags", tm.tags.into()),
-                ("list operations outstanding", tm.operations.into()),
-                ("segments of a tagged buffer", tm.segments.into()),
-                ("rendezvous request, bytes", tm.rendezvous_header.into()),
-                ("reads matched rendezvous itself (1: yes)", tm.rendezvous.into()),
+                ("tags", "tags", tm.tags.into()),
+                ("list_operations", "list operations outstanding", tm.operations.into()),
+                ("tagged_buffer_segments", "segments of a tagged buffer", tm.segments.into()),
+                ("rendezvous_request_bytes", "rendezvous request, bytes", tm.rendezvous_header.into()),
+                ("rendezvous", "reads matched rendezvous itself (1: yes)", tm.rendezvous.into()),
             ]),
-        });
+        };
+        rows.0.extend(matching.0);
         for number in 1..=limits.ports {
             let port = context.port(number)?;
             let state = if port.is_active() { "active" } else { "not active" };
@@ -197,14 +221,15 @@ mod verbs {
                 LinkLayer::InfiniBand => "InfiniBand",
                 LinkLayer::Ethernet => "Ethernet: no tag matching through libmlx5",
             };
-            rows.push((
-                format!("port {number}, {state}, {link}; longest message, bytes"),
-                port.message.into(),
-            ));
+            rows.0.push(Limit {
+                key: format!("port_{number}_message_bytes_max"),
+                words: format!("port {number}, {state}, {link}; longest message, bytes"),
+                value: port.message.into(),
+            });
         }
         Ok(Device {
             name: format!("verbs {name}, firmware {}", limits.firmware),
-            is_model: false,
+            is_model: is_simulated(),
             limits: rows,
         })
     }

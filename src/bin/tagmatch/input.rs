@@ -41,17 +41,18 @@ pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, String> {
     }
     let mut all = Vec::new();
     for path in paths {
-        if path.is_dir() {
-            all.extend(folder(path)?);
-        } else {
-            all.push(Input::File(path.clone()));
-        }
+        all.extend(files(path)?.into_iter().map(Input::File));
     }
     Ok(all)
 }
 
+/// The file, or the traces in the folder.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
+    if path.is_dir() { folder(path) } else { Ok(vec![path.to_owned()]) }
+}
+
 /// The traces in a folder, by name. Whether they are traces is found out when they are read.
-fn folder(path: &Path) -> Result<Vec<Input>, String> {
+fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
     let shown = path.display();
     let entries =
         fs::read_dir(path).map_err(|error| format!("{shown}: the folder cannot be read: {error}"))?;
@@ -69,7 +70,7 @@ fn folder(path: &Path) -> Result<Vec<Input>, String> {
         ));
     }
     files.sort();
-    Ok(files.into_iter().map(Input::File).collect())
+    Ok(files)
 }
 
 const ENDINGS: [&str; 3] = ["zst", "gz", "trace"];

@@ -5,7 +5,7 @@
 mod bench;
 mod build;
 mod device;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod hca;
 mod info;
 mod input;
@@ -14,6 +14,7 @@ mod measure;
 mod mpi;
 mod offload;
 mod output;
+mod reasons;
 mod replay;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod sender;
@@ -24,9 +25,12 @@ mod verbs;
 
 use crate::device::Device;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+use tagmatch::device::soft::readings::{READINGS, Reading};
 use tagmatch::traces::layout::Layout;
 
 /// Tag matching for message-passing runtimes: replay real traces, measure, look at devices, run MPI programs.
@@ -43,6 +47,7 @@ enum Command {
     #[command(after_help = EXIT_CODES)]
     Replay(ReplayArguments),
     /// Measure matching over the recorded traces and made-up mixes.
+    #[command(after_help = BENCH_HELP)]
     Bench(BenchArguments),
     /// Show the devices seen with their limits, and what this program was built from.
     Info(InfoArguments),
@@ -54,8 +59,8 @@ enum Command {
     #[command(subcommand)]
     Trace(TraceCommand),
     /// Run a program that uses verbs on a simulated ConnectX: no card, no kernel support, no privileges.
-    #[cfg(target_os = "linux")]
-    #[command(after_help = HCA_EXIT_CODES)]
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(after_help = hca_help())]
     Hca(HcaArguments),
     /// Run an MPI program over this project's libfabric provider, with an unmodified Open MPI or MPICH.
     ///
@@ -80,15 +85,15 @@ struct ReplayArguments {
     /// name.
     #[arg(long, value_name = "DEVICE", default_value = "soft")]
     device: Device,
-    /// With a verbs device: how many contexts the senders are dealt to.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
-    senders: u32,
+    /// With a verbs device: how many contexts the senders are dealt to; 3 unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    senders: Option<u32>,
     /// With a verbs device: the senders are in a process of their own.
     #[arg(long)]
     sender_process: bool,
-    /// How many entries the device's matching list has.
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=32_767))]
-    tags: u32,
+    /// How many entries of its matching list the device is asked for, 1 to 32767; 1024 unless given.
+    #[arg(long, value_name = "N", value_parser = tags)]
+    tags: Option<u32>,
     /// Seed of everything that is left to chance: hashing, and when the device does what.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -111,8 +116,8 @@ struct BenchArguments {
     /// The device that software is compared with: soft, hca, verbs or a name, as for replay.
     #[arg(long, value_name = "DEVICE", default_value = "soft")]
     device: Device,
-    /// How many entries its matching list has.
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=32_767))]
+    /// How many entries of its matching list the device is asked for, 1 to 32767.
+    #[arg(long, value_name = "N", default_value_t = TAGS, value_parser = tags)]
     tags: u32,
     /// Only those whose name contains this.
     #[arg(long, value_name = "TEXT")]
@@ -126,6 +131,7 @@ struct InfoArguments {
     json: bool,
 }
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[derive(Debug, Args)]
 struct HcaArguments {
     /// How many entries the device's matching list has, rounded up to one less than a power of two; 0: a device that
@@ -135,7 +141,8 @@ struct HcaArguments {
     /// The port is Ethernet (RoCE).
     #[arg(long)]
     roce: bool,
-    /// Take the other reading of a doubtful point of the device, for instance A1=only-at-append; may be repeated.
+    /// Take another reading of a doubtful point of the device, for instance A1=only-at-append (listed below); may be
+    /// repeated.
     #[arg(long = "switch", value_name = "POINT=READING", value_parser = switch)]
     switches: Vec<String>,
     /// The program and its arguments.
@@ -189,17 +196,30 @@ struct MpiArguments {
     oversubscribe: bool,
 }
 
-/// A `--switch`: of a doubtful point, which are A1 to A19, and one. The library knows the readings.
-fn switch(text: &str) -> Result<String, String> {
-    let is_switch = text.split_once('=').is_some_and(|(point, reading)| {
-        let number = point.strip_prefix('A').and_then(|number| number.parse::<u8>().ok());
-        number.is_some_and(|number| (1..=19).contains(&number)) && !reading.contains(',')
-    });
-    if is_switch {
-        Ok(text.to_owned())
-    } else {
-        Err("not a point from A1 to A19, \"=\" and a reading".into())
+/// A `--tags`.
+fn tags(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(tags @ 1..=TAGS_MAX) => Ok(tags),
+        Ok(0) => Err(format!("0 is not in 1..={TAGS_MAX}; for software alone use --device none")),
+        Ok(number) => Err(format!("{number} is not in 1..={TAGS_MAX}")),
+        Err(error) => Err(error.to_string()),
     }
+}
+
+/// A `--switch`: a doubtful point and another reading of it.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn switch(text: &str) -> Result<String, String> {
+    Reading::find(text).map(Reading::text)
+}
+
+/// What there is to switch, and how it ends.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn hca_help() -> String {
+    let mut text = String::from("Doubtful points of the device and their other readings (docs/tm-srq.md):\n");
+    for reading in READINGS {
+        text += &format!("  {:<20} {}\n", reading.text(), reading.meaning);
+    }
+    text + "\n" + HCA_EXIT_CODES
 }
 
 #[derive(Debug, Subcommand)]
@@ -207,7 +227,7 @@ enum TraceCommand {
     /// Check that files are well-formed traces whose expected results are those of the naive matcher.
     #[command(after_help = EXIT_CODES)]
     Check {
-        /// The files.
+        /// Trace files (plain, gzip or zstd), or folders with *.zst, *.gz and *.trace.
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
@@ -239,7 +259,7 @@ fn main() -> ExitCode {
         Command::Trace(TraceCommand::Check { files }) => trace::check(&files),
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         Command::Sender => sender::run(),
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         Command::Hca(arguments) => return ExitCode::from(hca::run(&arguments)),
         #[cfg(target_os = "linux")]
         Command::Mpirun(arguments) => return ExitCode::from(mpi::run(&arguments)),
@@ -270,13 +290,29 @@ impl End {
     }
 }
 
+/// What `--tags` is unless given.
+const TAGS: u32 = 1024;
+/// The longest list that entry numbers reach.
+const TAGS_MAX: u32 = 32_767;
+
 const EXIT_CODES: &str = "Exit codes: 0 all as expected; 1 a result was not as expected; \
     2 the input or the arguments cannot be used.";
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 const HCA_EXIT_CODES: &str = "Exit codes: the program's; 128 and more: it was ended by a signal; 125: there is no device; \
-    126: the program cannot be run; 127: there is no such program.";
+    126: the program cannot be run; 127: there is no such program; 2: the arguments cannot be used.";
 
 #[cfg(target_os = "linux")]
 const MPIRUN_EXIT_CODES: &str = "Exit codes: mpirun's; 125: the provider cannot be used; 126: mpirun cannot be run; \
     127: there is no mpirun.";
+
+const BENCH_HELP: &str = "\
+Names of made-up mixes say which list is long, how long, in which order it is emptied, and what receives look at: \
+\"posted 16 random four\" posts 16 receives, lets their messages come in random order, and has the four kinds of \
+receives in turn (one tag or any tag, of one source or any source). full: the whole tag and one source; partial: all \
+but one bit of the tag, and one source.
+
+\"naive\" and \"matcher\" run over the tags as recorded; \"engine, no tags\" and \"offload\" always with the source in \
+the tag, as replay does with --layout source-in-tag.
+
+Exit codes: 0 measured; 1 a result was not as expected; 2 the input or the arguments cannot be used.";

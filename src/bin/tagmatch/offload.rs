@@ -5,8 +5,11 @@
 
 use crate::device::Device;
 use crate::measure::{self, Counter};
+use crate::reasons::{CANCELLED_IN_DEVICE, DOES_NOT_MATCH, MESSAGE_WAS_FIRST, TAKEN_BY_SOFTWARE};
 use crate::replay::descriptions;
 use serde::Serialize;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+use tagmatch::device::Device as _;
 use tagmatch::offload::{Reason, Statistics};
 use tagmatch::replay::{self, Fault, Offload, Schedule, Target};
 use tagmatch::traces::{Event, Outcome, Trace};
@@ -30,6 +33,10 @@ pub(crate) struct Settings<'a> {
 trait Over: Target {
     fn statistics(&self) -> &Statistics;
     fn matches(&self) -> u64;
+    /// Receives that were in the device when they were cancelled.
+    fn cancelled_in_device(&self) -> u64;
+    /// Entries of its list.
+    fn tags(&self) -> u32;
     /// Why it does not match, although it should.
     fn refusal(&self) -> Option<String>;
     /// From now on only time counts.
@@ -43,6 +50,14 @@ impl Over for Offload {
 
     fn matches(&self) -> u64 {
         self.matches()
+    }
+
+    fn cancelled_in_device(&self) -> u64 {
+        self.cancelled_in_device()
+    }
+
+    fn tags(&self) -> u32 {
+        self.tags()
     }
 
     fn refusal(&self) -> Option<String> {
@@ -62,6 +77,14 @@ impl Over for replay::verbs::Verbs {
         self.matches()
     }
 
+    fn cancelled_in_device(&self) -> u64 {
+        self.cancelled_in_device()
+    }
+
+    fn tags(&self) -> u32 {
+        self.device().capabilities().tags
+    }
+
     fn refusal(&self) -> Option<String> {
         self.device().refusal().map(ToString::to_string)
     }
@@ -78,6 +101,8 @@ pub(crate) struct Offloaded {
     pub(crate) label: &'static str,
     /// Times are those of a model and not of a card.
     pub(crate) is_model: bool,
+    /// Entries of the list that the device was opened with; 0: it does not match.
+    pub(crate) tags: u32,
     /// Why the device does not match.
     pub(crate) refusal: Option<String>,
     /// Answers compared with the expected result.
@@ -96,7 +121,10 @@ pub(crate) struct Offloaded {
     pub(crate) matches_in_hardware: u64,
     /// Of all matches, those whose receive was posted when the message arrived: what a device can match at most.
     pub(crate) matches_of_posted: u64,
-    /// Receives that the device did not match, by reason.
+    /// Receives that were cancelled before a message took them.
+    pub(crate) cancelled: u64,
+    /// Receives that the device did not match, by reason. With `matches_in_hardware` they are all that ended: `matches`
+    /// and `cancelled`.
     pub(crate) reasons: Vec<Reasoned>,
 }
 
@@ -115,9 +143,11 @@ pub(crate) struct Reasoned {
 pub(crate) fn replay(trace: &Trace, settings: Settings, counter: &mut Counter) -> Result<Offloaded, Fault> {
     let mut prompt = target(trace, settings, Schedule::Prompt)?;
     let report = replay::run(trace, &mut *prompt);
+    let ended = Ended::of(trace);
     let mut offloaded = Offloaded {
         label: settings.device.label(),
         is_model: settings.device.is_model(),
+        tags: prompt.tags(),
         refusal: prompt.refusal().filter(|_| settings.tags > 0),
         checked: 0,
         disagreements: 0,
@@ -126,11 +156,12 @@ pub(crate) fn replay(trace: &Trace, settings: Settings, counter: &mut Counter) -
         instructions_per_event: None,
         matches: prompt.matches(),
         matches_in_hardware: prompt.statistics().matched_by_device,
-        matches_of_posted: matches_of_posted(trace),
-        reasons: reasons(trace, prompt.statistics()),
+        matches_of_posted: ended.matched_posted,
+        cancelled: ended.cancelled,
+        reasons: ended.reasons(prompt.statistics(), prompt.tags(), prompt.cancelled_in_device()),
     };
     offloaded.add("never late", &report);
-    if settings.device.is_model() {
+    if settings.device.is_driven() {
         let mut late = target(trace, settings, Schedule::Random(settings.seed))?;
         let report = replay::run(trace, &mut *late);
         offloaded.add(&format!("delayed by seed {}", settings.seed), &report);
@@ -173,27 +204,46 @@ fn target(trace: &Trace, settings: Settings, schedule: Schedule) -> Result<Box<d
     }
 }
 
-/// Receives that were posted when their message arrived.
-fn matches_of_posted(trace: &Trace) -> u64 {
-    let is_it = |step: &&tagmatch::traces::Step| {
-        matches!((step.event, step.expected), (Event::Arrive { .. }, Outcome::Matched(..)))
-    };
-    trace.steps.iter().filter(is_it).count() as u64
+/// How a trace's receives end.
+#[derive(Clone, Copy, Default)]
+struct Ended {
+    /// They took a message that was there before them.
+    late: u64,
+    /// They were posted when their message arrived.
+    matched_posted: u64,
+    /// They took none.
+    cancelled: u64,
 }
 
-/// Receives that took a message which was there before them, and what the engine says of those that were queued.
-fn reasons(trace: &Trace, statistics: &Statistics) -> Vec<Reasoned> {
-    let is_late = |step: &&tagmatch::traces::Step| {
-        matches!(step.event, Event::Post { .. } | Event::Claim { .. })
-            && matches!(step.expected, Outcome::Matched(..))
-    };
-    let late = trace.steps.iter().filter(is_late).count() as u64;
-    std::iter::once(Reasoned { reason: "message_was_first", receives: late })
-        .chain(
-            Reason::ALL
-                .iter()
-                .map(|&reason| Reasoned { reason: reason.name(), receives: statistics.ended(reason) }),
-        )
-        .filter(|reasoned| reasoned.receives > 0)
-        .collect()
+impl Ended {
+    fn of(trace: &Trace) -> Self {
+        let mut ended = Self::default();
+        for step in &trace.steps {
+            match (step.event, step.expected) {
+                (Event::Post { .. } | Event::Claim { .. }, Outcome::Matched(..)) => ended.late += 1,
+                (Event::Arrive { .. }, Outcome::Matched(..)) => ended.matched_posted += 1,
+                (Event::Cancel { .. }, Outcome::Cancelled) => ended.cancelled += 1,
+                _ => {}
+            }
+        }
+        ended
+    }
+
+    /// Receives that took a message which was there before them, and what the engine says of those that were queued. It
+    /// follows those only while there is a device that matches.
+    fn reasons(self, statistics: &Statistics, tags: u32, cancelled_in_device: u64) -> Vec<Reasoned> {
+        let unmatched = if tags == 0 { self.matched_posted + self.cancelled } else { 0 };
+        let queued = Reason::ALL.iter().map(|&reason| (reason.name(), statistics.ended(reason)));
+        let from_the_device = [
+            (TAKEN_BY_SOFTWARE, statistics.used_by_own_device + statistics.taken_back),
+            (CANCELLED_IN_DEVICE, cancelled_in_device),
+        ];
+        [(MESSAGE_WAS_FIRST, self.late), (DOES_NOT_MATCH, unmatched)]
+            .into_iter()
+            .chain(queued)
+            .chain(from_the_device)
+            .filter(|(_, receives)| *receives > 0)
+            .map(|(reason, receives)| Reasoned { reason, receives })
+            .collect()
+    }
 }

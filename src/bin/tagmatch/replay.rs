@@ -6,8 +6,10 @@ use crate::input::{Input, inputs};
 use crate::measure::{self, Counter};
 use crate::offload::{self, Offloaded};
 use crate::output::{complain, progress, write, write_json};
+use crate::reasons::{self, tallied};
 use crate::table::{Table, nanoseconds, or_dash};
-use crate::{End, ReplayArguments};
+
+use crate::{End, ReplayArguments, TAGS};
 use serde::Serialize;
 use tagmatch::matching::{Config, Matcher, Naive};
 use tagmatch::replay::{self, Report, Software, Target};
@@ -19,6 +21,9 @@ use tagmatch::traces::layout::Layout;
 struct Replayed {
     build: Build,
     device: String,
+    /// Entries of the device's list that were asked for.
+    tags_asked: Option<u32>,
+    /// Entries of the list that the device was opened with; 0: it does not match. Absent if it was never opened.
     tags: Option<u32>,
     seed: u64,
     layout: &'static str,
@@ -57,7 +62,11 @@ struct Matched {
 
 /// Replay, and print what came of it.
 pub(crate) fn run(arguments: &ReplayArguments) -> End {
-    if let Some(end) = arguments.device.prepare(arguments.tags) {
+    if let Some(what) = out_of_place(arguments) {
+        complain(what);
+        return End::Unusable;
+    }
+    if let Some(end) = arguments.device.prepare(arguments.tags()) {
         return end;
     }
     let inputs = match inputs(&arguments.paths) {
@@ -82,15 +91,38 @@ pub(crate) fn run(arguments: &ReplayArguments) -> End {
     }
 }
 
+impl ReplayArguments {
+    fn tags(&self) -> u32 {
+        self.tags.unwrap_or(TAGS)
+    }
+}
+
+/// An option that says something of a device which is not there.
+fn out_of_place(arguments: &ReplayArguments) -> Option<String> {
+    let ReplayArguments { device, tags, senders, sender_process, .. } = arguments;
+    let has_senders = matches!(device, Device::Hca | Device::Verbs(_));
+    let option = if tags.is_some() && *device == Device::None {
+        "--tags is of a device's list"
+    } else if senders.is_some() && !has_senders {
+        "--senders is of verbs devices (hca, verbs, a name)"
+    } else if *sender_process && !has_senders {
+        "--sender-process is of verbs devices (hca, verbs, a name)"
+    } else {
+        return None;
+    };
+    Some(format!("{option}; --device is {}", device.name()))
+}
+
 fn replay_all(arguments: &ReplayArguments, inputs: &[Input]) -> Replayed {
     let layout = Layout::from(arguments.layout);
     let is_offloading = arguments.device != Device::None;
     let mut replayed = Replayed {
         build: BUILD,
         device: arguments.device.name().to_owned(),
-        tags: is_offloading.then_some(arguments.tags),
+        tags_asked: is_offloading.then_some(arguments.tags()),
+        tags: None,
         seed: arguments.seed,
-        layout: if layout == Layout::Recorded { "recorded" } else { "source-in-tag" },
+        layout: if layout == Layout::Recorded { RECORDED } else { "source-in-tag" },
         traces: Vec::new(),
         events: 0,
         checked: 0,
@@ -117,6 +149,7 @@ fn replay_all(arguments: &ReplayArguments, inputs: &[Input]) -> Replayed {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    replayed.tags = replayed.traces.iter().find_map(|row| Some(row.offload.as_ref()?.tags));
     replayed
 }
 
@@ -138,12 +171,12 @@ fn replay_one(arguments: &ReplayArguments, trace: &Trace, counter: &mut Counter)
     row.over("naive", trace, counter, Software::new(Naive::new(), trace.counts()));
     row.over("matcher", trace, counter, Software::new(Matcher::new(config), trace.counts()));
     if arguments.device != Device::None {
-        let ReplayArguments { device, tags, seed, senders, sender_process, .. } = arguments;
+        let ReplayArguments { device, seed, senders, sender_process, .. } = arguments;
         let settings = offload::Settings {
             device,
-            tags: *tags,
+            tags: arguments.tags(),
             seed: *seed,
-            contexts: *senders,
+            contexts: senders.unwrap_or(CONTEXTS),
             sender_process: *sender_process,
         };
         match offload::replay(trace, settings, counter) {
@@ -193,13 +226,13 @@ fn text(replayed: &Replayed, label: &str) -> String {
         "events",
         "checked",
         "wrong",
-        "naive ns",
-        "matcher ns",
-        "offload ns",
-        "in hardware",
-        "of posted",
-        "posted max",
-        "unexpected max",
+        "naive\nns",
+        "matcher\nns",
+        "offload\nns",
+        "in\nhardware",
+        "of\nposted",
+        "posted\nmax",
+        "unexpected\nmax",
     ]);
     for row in &replayed.traces {
         let offload = row.offload.as_ref();
@@ -217,69 +250,46 @@ fn text(replayed: &Replayed, label: &str) -> String {
             row.unexpected_max.to_string(),
         ]);
     }
-    let mut text = String::new();
-    if !replayed.traces.is_empty() {
-        text += &table.text();
-        text.push('\n');
+    let unusable = tallied(replayed.unusable.len(), "input") + " unusable";
+    if replayed.traces.is_empty() {
+        return format!("nothing was replayed: {unusable}\n");
     }
-    text += &reasons(replayed);
+    let mut text = table.text();
+    text.push('\n');
+    let offloads = replayed.traces.iter().filter_map(|row| Some((row.trace.as_str(), row.offload.as_ref()?)));
+    text += &reasons::text(offloads, replayed.layout == RECORDED);
     let refusal = replayed.traces.iter().find_map(|row| row.offload.as_ref()?.refusal.as_deref());
     if let Some(refusal) = refusal {
         text += &format!("the device matched nothing: {refusal}\n\n");
     }
     text += &complaints(replayed);
     text += &format!(
-        "{} traces, {} events, {} expected results checked, {} disagreements",
-        replayed.traces.len(),
-        replayed.events,
-        replayed.checked,
-        replayed.disagreements
+        "{}, {}, {} checked, {}",
+        tallied(replayed.traces.len(), "trace"),
+        tallied(replayed.events, "event"),
+        tallied(replayed.checked, "expected result"),
+        tallied(replayed.disagreements, "disagreement"),
     );
     if !replayed.unusable.is_empty() {
-        text += &format!(", {} inputs unusable", replayed.unusable.len());
+        text += &format!(", {unusable}");
     }
-    text += &format!(
-        "\nns: median nanoseconds per event in this run{}; layout {}; offload: {}\n\
-         in hardware: matches made by the device, of all; of posted: of those whose receive was posted before its \
-         message\n",
-        if replayed.build.debug { " (not optimised: they mean little)" } else { "" },
-        replayed.layout,
-        match replayed.tags {
-            Some(tags) => format!("{label}, {tags} tags"),
-            None => "none".into(),
-        }
-    );
-    text
+    text + &legend(replayed, label)
 }
 
-/// Why receives were not in hardware: one column for each reason that occurs.
-fn reasons(replayed: &Replayed) -> String {
-    let offloads = || replayed.traces.iter().filter_map(|row| Some((row, row.offload.as_ref()?)));
-    let mut names: Vec<&str> = Vec::new();
-    for reason in offloads().flat_map(|(_, offload)| &offload.reasons) {
-        if !names.contains(&reason.reason) {
-            names.push(reason.reason);
-        }
-    }
-    if names.is_empty() {
-        return String::new();
-    }
-    let mut table =
-        Table::new(std::iter::once("receives that the device did not match").chain(names.iter().copied()));
-    for (row, offload) in offloads() {
-        let mut cells = vec![row.trace.clone()];
-        cells.extend(names.iter().map(|name| {
-            let reason = offload.reasons.iter().find(|reason| reason.reason == *name);
-            reason.map_or(0, |reason| reason.receives).to_string()
-        }));
-        table.row(cells);
-    }
-    let mut text = table.text() + "\n";
-    if replayed.layout == "recorded" && names.contains(&"directed") {
-        text +=
-            "directed: the recorded tags do not carry the source; with --layout source-in-tag they do.\n\n";
-    }
-    text
+/// What the columns mean, and what was replayed over.
+fn legend(replayed: &Replayed, label: &str) -> String {
+    let debug = if replayed.build.debug { " (not optimised: they mean little)" } else { "" };
+    let mut text =
+        format!("\nns: median nanoseconds per event in this run{debug}; layout {}\n", replayed.layout);
+    let Some(asked) = replayed.tags_asked else { return text + "offload: none\n" };
+    text += &format!("offload: {label}, ");
+    text += &match replayed.tags {
+        Some(tags) if tags == asked => format!("{}\n", tallied(tags, "tag")),
+        Some(tags) => format!("{} ({asked} asked for)\n", tallied(tags, "tag")),
+        None => "not opened\n".into(),
+    };
+    text + "in hardware: matches made by the device, of all; of posted: of those whose receive was posted before its \
+            message\n"
 }
 
 /// The first disagreements of each trace.
@@ -303,3 +313,8 @@ fn percent(part: u64, whole: u64) -> String {
     let tenths = part.saturating_mul(1000) / whole.max(1);
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
+
+/// What JSON calls the layout as recorded.
+const RECORDED: &str = "recorded";
+/// Contexts that send, with a verbs device.
+const CONTEXTS: u32 = 3;

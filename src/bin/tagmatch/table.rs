@@ -7,9 +7,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// With these headings. The first column is text, the others are numbers.
+    /// With these headings, each of which may have two lines. The first column is text, the others are numbers.
     pub(crate) fn new<T: Into<String>>(headings: impl IntoIterator<Item = T>) -> Self {
-        Self { rows: vec![headings.into_iter().map(Into::into).collect()] }
+        let headings: Vec<String> = headings.into_iter().map(Into::into).collect();
+        let lines = |heading: &String| match heading.split_once('\n') {
+            Some((above, below)) => (above.to_owned(), below.to_owned()),
+            None => (String::new(), heading.clone()),
+        };
+        let (above, below): (Vec<String>, Vec<String>) = headings.iter().map(lines).unzip();
+        let rows = if above.iter().all(String::is_empty) { vec![below] } else { vec![above, below] };
+        Self { rows }
     }
 
     /// Add a row.
@@ -63,6 +70,13 @@ mod tests {
         table.row(vec!["a".into(), "1234567".into()]);
         table.row(vec!["longer name".into(), "1".into()]);
         assert_eq!(table.text(), "trace         events\na            1234567\nlonger name        1\n");
+    }
+
+    #[test]
+    fn a_heading_of_two_lines_is_above_its_column_and_others_are_on_the_second() {
+        let mut table = Table::new(["trace", "in\nhardware"]);
+        table.row(vec!["a".into(), "1".into()]);
+        assert_eq!(table.text(), "             in\ntrace  hardware\na             1\n");
     }
 
     #[test]

@@ -1,16 +1,26 @@
 //! `tagmatch trace check`: whether files are well-formed traces with right results.
 
 use crate::End;
+use crate::input;
 use crate::output::{complain, write};
 use std::path::{Path, PathBuf};
 use tagmatch::matching::Naive;
 use tagmatch::replay::{self, Software};
 use tagmatch::traces::{Steps, Trace};
 
-/// Check files, one after the other.
-pub(crate) fn check(files: &[PathBuf]) -> End {
-    let mut worst = End::AsExpected;
-    for file in files {
+/// Check files, and those in folders, one after the other.
+pub(crate) fn check(paths: &[PathBuf]) -> End {
+    let (mut worst, mut all) = (End::AsExpected, Vec::new());
+    for path in paths {
+        match input::files(path) {
+            Ok(files) => all.extend(files),
+            Err(what) => {
+                complain(what);
+                worst = End::Unusable;
+            }
+        }
+    }
+    for file in &all {
         let end = match check_one(file) {
             Ok((text, end)) => write(&text, end),
             Err(what) => {

@@ -27,30 +27,41 @@ pub(crate) struct Settings {
 /// Whether the device can be used at all. `Some`: the command has ended, since it was run again on a simulated card,
 /// or cannot be run.
 pub(crate) fn prepare(device: &Device, tags: u32) -> Option<End> {
-    match device {
-        Device::None | Device::Soft => None,
-        Device::Hca if SimulatedHca::find().is_some() => None,
-        Device::Hca => Some(hca::run_again(tags)),
-        Device::Verbs(name) => {
-            let what = match (verbs::devices(), name) {
-                (Err(error), _) => error.to_string(),
-                (Ok(devices), None) if !devices.is_empty() => return None,
-                (Ok(devices), Some(name)) if devices.iter().any(|device| device.name == *name) => {
-                    return None;
-                }
-                (Ok(devices), Some(name)) => {
-                    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-                    let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                    format!("--device {name}: there is no verbs device of this name (there are: {there})")
-                }
-                (Ok(_), None) => verbs::VerbsError::NoDevice.to_string(),
-            };
-            complain(format_args!(
-                "{what}; without a card try --device hca, which is a simulated one, or --device soft"
-            ));
-            Some(End::Unusable)
-        }
+    let what = match device {
+        Device::None | Device::Soft => return None,
+        Device::Hca if SimulatedHca::find().is_none() => return Some(hca::run_again(tags)),
+        // The simulated card is seen through libibverbs as well.
+        Device::Hca => match missing(None) {
+            None => return None,
+            Some(what) => format!("--device hca: {what}"),
+        },
+        Device::Verbs(name) => match missing(name.as_deref()) {
+            None => return None,
+            Some(what) => format!(
+                "--device {}: {what}\nWithout a card try --device hca, which is a simulated one, or --device soft.",
+                name.as_deref().map_or("verbs".into(), |name| format!("{name:?}"))
+            ),
+        },
+    };
+    complain(what);
+    Some(End::Unusable)
+}
+
+/// Why there is no verbs device of this name, or none at all.
+fn missing(name: Option<&str>) -> Option<String> {
+    let devices = match (verbs::devices(), name) {
+        (Ok(devices), _) => devices,
+        (Err(error), None) => return Some(error.to_string()),
+        (Err(error), Some(_)) => return Some(format!("{NAMES}; {error}")),
+    };
+    let is_it = |device: &verbs::DeviceEntry| name.is_none_or(|name| device.name == name);
+    if devices.iter().any(is_it) {
+        return None;
     }
+    let Some(_) = name else { return Some(verbs::VerbsError::NoDevice.to_string()) };
+    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Some(format!("{NAMES}, and there is no verbs device of this name (there are: {there})"))
 }
 
 /// A target over it.
@@ -78,7 +89,10 @@ fn by_thread() -> String {
 }
 
 /// Whether the simulated card, if there is one, waits to be moved on.
-fn is_driven() -> bool {
+pub(crate) fn is_driven() -> bool {
     let options = std::env::var(hca::OPTIONS).unwrap_or_default();
     options.split(',').any(|option| option.trim() == hca::DRIVEN)
 }
+
+/// What `--device` takes beside the name of a verbs device.
+const NAMES: &str = "it takes none, soft, hca, verbs, or a device's name";

@@ -25,7 +25,11 @@ use crate::device::Device;
 use crate::ids::{DeviceId, MessageToken, PeerId, Tag, TagHandle, TransferId};
 use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink, Remote};
 
-/// See the module.
+/// A device that is a model, in this process: a TM-SRQ under the driver's accounting, or a device without a list.
+///
+/// [`Self::send`] is what a sender does. An engine's owner uses it as any [`Device`]; a program of verbs calls
+/// what is named after verbs. Everything between two of its parts is a [`Step`](super::Step), done by itself unless in
+/// step mode ([`Self::steps`], [`Self::step`]).
 #[derive(Clone, Debug)]
 pub struct SoftDevice<M: Memory = NoMemory> {
     pub(crate) config: SoftConfig,
@@ -220,13 +224,15 @@ impl<M: Memory> Device for SoftDevice<M> {
 
 /// The contract was broken on this side of it.
 pub(crate) fn host_fault(text: &str) -> DeviceError {
-    DeviceError::Contract(format!("the host, not the device: {text}"))
+    DeviceError::Contract(format!("by the host: {text}"))
 }
 
 /// What a soft device is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SoftConfig {
-    /// Its name with the engine.
+    /// Its number with the engine, under which it tells its events: it must be what
+    /// [`Engine::add_device`](crate::engine::Engine::add_device) returns for it, 0 for the first that joins, 1 for the
+    /// next. Nothing checks that; with another's number, its events are taken for the other's.
     pub id: DeviceId,
     /// `max_num_tags`; 0: a device without a list.
     pub tags: u32,

@@ -10,8 +10,8 @@
 //!
 //! [`over::OverTransport`] puts the list over a transport that does not match.
 //!
-//! Points where the contract is doubtful are [`switches`]. In step mode the device does one thing at a time,
-//! and which is the caller's choice: [`SoftDevice::steps`], [`SoftDevice::step`].
+//! Points where the contract is doubtful are [`switches`], by name [`readings`]. In step mode the device does one thing
+//! at a time, and which is the caller's choice: [`SoftDevice::steps`], [`SoftDevice::step`].
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,7 @@ mod message;
 pub mod over;
 mod peers;
 mod raw;
+pub mod readings;
 mod receive_queue;
 pub mod request;
 mod steps;

@@ -578,7 +578,7 @@ pub(crate) fn received(
 
 pub(crate) fn no_memory(buffer: Buffer) -> DeviceError {
     let Buffer { address, length, .. } = buffer;
-    DeviceError::Contract(format!("the host, not the device: no memory at {address:#x}, {length} bytes"))
+    DeviceError::Contract(format!("by the host: no memory at {address:#x}, {length} bytes"))
 }
 
 pub(crate) const fn info(message: &SoftMessage) -> TmInfo {

@@ -16,7 +16,7 @@ pub enum VerbsError {
     NoLibrary(&'static LoadError),
     /// The library sees no device.
     #[error(
-        "no verbs device: libibverbs sees none; is there an RDMA card, its kernel module (ib_uverbs and the card's) and its provider (package ibverbs-providers or libmlx5)?"
+        "no verbs device: libibverbs sees none (it takes an RDMA card, its kernel modules, ib_uverbs among them, and its provider: package ibverbs-providers or libmlx5)"
     )]
     NoDevice,
     /// There is no device of that name.
@@ -101,7 +101,7 @@ pub enum TagMatchingRefusal {
     Refused(VerbsError),
     /// The same, on a port where that is known.
     #[error(
-        "{0}; libmlx5 connects the list's own QP without a GRH, which RoCE ports refuse: tag matching through it needs InfiniBand"
+        "libmlx5 connects the list's own QP without a GRH, which RoCE ports refuse: tag matching through it needs InfiniBand ({0})"
     )]
     RoCe(VerbsError),
 }
@@ -183,6 +183,8 @@ mod tests {
     #[test]
     fn a_refusal_of_tag_matching_on_roce_says_that_it_needs_infiniband() {
         let cause = VerbsError::call("ibv_create_srq_ex", "mlx5_0", Errno(libc::EINVAL));
-        assert!(TagMatchingRefusal::RoCe(cause).to_string().contains("needs InfiniBand"));
+        let text = TagMatchingRefusal::RoCe(cause).to_string();
+        assert!(text.starts_with("libmlx5 connects the list's own QP without a GRH"), "{text}");
+        assert!(text.contains("needs InfiniBand (ibv_create_srq_ex on mlx5_0 failed"), "{text}");
     }
 }

@@ -9,6 +9,7 @@ pub mod completion;
 pub mod context;
 pub mod device;
 pub mod error;
+pub mod launch;
 pub mod ledger;
 pub mod memory;
 pub mod queue_pair;

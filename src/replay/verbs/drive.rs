@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// See the module.
+/// What moves a simulated device on; a card moves [`ByItself`].
 pub trait Drive: fmt::Debug {
     /// Whether there is such a device. Without, whoever wants something to happen can but wait.
     fn is_driving(&self) -> bool;

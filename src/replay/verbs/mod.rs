@@ -151,6 +151,12 @@ impl Verbs {
         self.host.statistics()
     }
 
+    /// Receives that were in a device when they were cancelled, and took no message.
+    #[must_use]
+    pub const fn cancelled_in_device(&self) -> u64 {
+        self.host.cancelled_in_device
+    }
+
     /// Receives that took a message.
     #[must_use]
     pub const fn matches(&self) -> u64 {

@@ -15,7 +15,7 @@ use crate::seam::{Answer, Event, EventSink};
 use crate::traces::MessageNumber;
 use crate::wire::{self, AppContext, OperationId, RemoteMemory, Rendezvous};
 
-/// See the module. A sender of the trace has a connection of its own, so that its messages stay in order and the
+/// Who sends. A sender of the trace has a connection of its own, so that its messages stay in order and the
 /// receiver knows from the connection who sent.
 pub trait Senders: fmt::Debug {
     /// Make a sender's side of its connection.

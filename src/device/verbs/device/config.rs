@@ -11,7 +11,9 @@ use crate::seam::Capabilities;
 /// How to set up a verbs device.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct VerbsConfig {
-    /// Its name with the engine.
+    /// Its number with the engine, under which it tells its events: it must be what
+    /// [`Engine::add_device`](crate::engine::Engine::add_device) returns for it, 0 for the first that joins, 1 for the
+    /// next. Nothing checks that; with another's number, its events are taken for the other's.
     pub id: DeviceId,
     /// Which device, by its name as `ibv_devices` shows it; `None`: the first.
     pub device: Option<String>,

@@ -3,7 +3,7 @@
 //! ```text
 //!  submit ─▶ commands ─┬─▶ TM-SRQ (ADD DEL SYNC) ──▶ completion queue ─▶ receive ──┐
 //!                      └─▶ sending (READ, FIN) ─▶ QPs ─▶ completion queue ─▶ ──────┼─▶ events ─▶ poll
-//!  send_* ───────────────────▶ sending ─────────────────────────────────────▶ poll_sent
+//!  send ─────────────────────▶ sending ─────────────────────────────────────▶ poll_sent
 //!                                                     failure (paths, device) ─────┘
 //! ```
 //!
@@ -51,7 +51,8 @@ use regions::Regions;
 use sending::{Outgoing, ReadJob};
 use side::{Buffers, Matching, ReceiveSide, Untagged};
 
-/// See the module.
+/// A device behind libibverbs, open: an engine's owner uses it as any [`Device`], connects peers with
+/// [`Self::prepare`] and [`Self::connect`], and sends with [`Self::send`].
 #[derive(Debug)]
 pub struct VerbsDevice {
     // Dropped in this order (TM-CONTRACT 13): queue pairs, receive queue with its completion queue, the other
@@ -340,5 +341,5 @@ const SENDS_EVERY: u32 = 16;
 
 /// The contract was broken on this side of it.
 fn host_fault(text: &str) -> DeviceError {
-    DeviceError::Contract(format!("the host, not the device: {text}"))
+    DeviceError::Contract(format!("by the host: {text}"))
 }
