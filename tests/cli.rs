@@ -450,6 +450,22 @@ fn a_program_does_not_outlive_hca_unless_it_wants_to_and_then_keeps_its_run_dire
     assert!(!Path::new(&run).exists(), "{run} is left behind");
 }
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_program_that_goes_on_in_the_background_keeps_its_run_directory_until_it_ends() {
+    let script = "exec 3<&0; echo $TAGMATCH_HCA_RUN; \
+        { read line <&3; test -d $TAGMATCH_HCA_RUN && echo there; } &";
+    let mut under = Under::start(script);
+    let run = under.line();
+    let mut input = under.child.stdin.take().unwrap_or_else(|| panic!("no input"));
+    assert_eq!(under.code(), Some(0));
+    assert_eq!(code(&hca(&["--", "true"])), Some(0), "another run, which removes what is left of others");
+    std::io::Write::write_all(&mut input, b"go on\n").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((under.line(), under.line()), ("there".into(), String::new()));
+    assert_eq!(code(&hca(&["--", "true"])), Some(0));
+    assert!(!Path::new(&run).exists(), "{run} is left behind");
+}
+
 #[test]
 fn hca_says_when_there_is_no_such_program() {
     let output = hca(&["--", "no-such-program"]);

@@ -10,6 +10,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::ExitStatusExt;
@@ -90,7 +91,7 @@ fn on_card<'a>(
     command
         .env("LD_PRELOAD", preload(library))
         .env("SYSFS_PATH", run.path.join("sys"))
-        .env("TAGMATCH_HCA_RUN", &run.path)
+        .env("TAGMATCH_HCA_RUN", &*run.path)
         .env(OPTIONS, options)
 }
 
@@ -140,11 +141,28 @@ fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// A directory of this run's own, removed at its end.
+/// A directory of this run's own, removed at its end. Fields are dropped in this order.
 struct RunDirectory {
-    path: PathBuf,
     /// Locked as long as the run lasts: the programs hold it too.
     alive: File,
+    path: Removed,
+}
+
+/// A directory that is removed if nobody holds its lock any more.
+struct Removed(PathBuf);
+
+impl Deref for Removed {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        remove_unused(&self.0);
+    }
 }
 
 impl RunDirectory {
@@ -166,7 +184,7 @@ impl RunDirectory {
                     let alive = File::create(path.join("new"))?;
                     alive.lock()?;
                     fs::rename(path.join("new"), path.join(ALIVE))?;
-                    return Ok(Self { path, alive });
+                    return Ok(Self { alive, path: Removed(path) });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -195,24 +213,26 @@ impl RunDirectory {
     }
 }
 
-impl Drop for RunDirectory {
-    fn drop(&mut self) {
-        // Nobody is left who could be told of a failure; the next run tries again.
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-/// Remove the directories of runs that were killed: those whose lock is free, since no program of them is left.
+/// Remove the directories of runs that were killed, where no program of them is left. A run that lives removes its own.
 fn remove_stale(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
     };
     for entry in entries.filter_map(Result::ok) {
-        let is_run = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        let alive = if is_run { File::open(entry.path().join(ALIVE)).ok() } else { None };
-        if alive.is_some_and(|alive| alive.try_lock().is_ok()) {
-            let _ = fs::remove_dir_all(entry.path());
+        let name = entry.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let process = number.split('-').next().unwrap_or_default();
+        if !Path::new("/proc").join(process).exists() {
+            remove_unused(&entry.path());
         }
+    }
+}
+
+/// Remove a run directory whose lock is free.
+fn remove_unused(path: &Path) {
+    if File::open(path.join(ALIVE)).is_ok_and(|alive| alive.try_lock().is_ok()) {
+        // Nobody is left who could be told of a failure; the next run tries again.
+        let _ = fs::remove_dir_all(path);
     }
 }
 

@@ -34,8 +34,7 @@ pub fn run(command: &mut Command, held: &File) -> io::Result<ExitStatus> {
         if is_orphan {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        // SAFETY: the descriptor is open, since the caller lends the file for as long as this lasts.
-        checked(unsafe { libc::fcntl(held, libc::F_SETFD, 0) })?;
+        inherit(held).or_else(|_| inherit_low(held))?;
         set_mask(&before)
     };
     // SAFETY: the closure makes system calls alone, and neither allocates nor locks.
@@ -46,6 +45,18 @@ pub fn run(command: &mut Command, held: &File) -> io::Result<ExitStatus> {
         }
         signals.wait_and_pass_on(&child)?;
     }
+}
+
+/// Keep a second descriptor of the file open in the program, where programs and shell scripts do not put their own.
+fn inherit(held: c_int) -> io::Result<()> {
+    // SAFETY: the descriptor is open, since the caller of `run` lends the file for as long as that lasts.
+    checked(unsafe { libc::fcntl(held, libc::F_DUPFD, DESCRIPTOR_MIN) })
+}
+
+/// The same where so many descriptors are not allowed.
+fn inherit_low(held: c_int) -> io::Result<()> {
+    // SAFETY: as above.
+    checked(unsafe { libc::fcntl(held, libc::F_DUPFD, 10) })
 }
 
 /// Signals that wait to be taken, until this is dropped.
@@ -117,5 +128,7 @@ fn errno(result: c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
+/// Scripts number theirs from 3, shells from 10.
+const DESCRIPTOR_MIN: c_int = 200;
 const PASSED_ON: [c_int; 6] =
     [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
