@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "not every test uses everything")]
 
 pub(crate) mod library;
+pub(crate) mod pair;
 pub(crate) mod side;
 
 pub(crate) use library::{Fabric, fabric};

@@ -39,6 +39,7 @@ macro_rules! later_constants {
     };
 }
 
+mod endpoint;
 mod table;
 pub mod types;
 
