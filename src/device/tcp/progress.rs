@@ -8,7 +8,7 @@ use std::net::TcpStream;
 
 use super::input::{Progress, reason_of};
 use super::link::State;
-use super::{LISTENER, TcpTransport, link};
+use super::{LISTENER, TcpTransport, link, sys};
 use crate::device::inbox::Teller;
 use crate::device::transport::{CloseReason, Ear, Notice};
 use crate::ids::LinkId;
@@ -152,6 +152,7 @@ impl TcpTransport {
         if stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
             return;
         }
+        sys::speed_up(&stream);
         let link = self.links.insert(stream, State::Open);
         let id = link.id;
         if self.epoll.add(&link.stream, id.to_bits(), false).is_err() {
@@ -198,6 +199,7 @@ impl TcpTransport {
             Some(error) => self.end(id, refusal(&error)),
             None if is_to_itself(&link.stream) => self.end(id, CloseReason::Refused),
             None => {
+                sys::speed_up(&link.stream);
                 link.state = State::Open;
                 self.links.connecting -= 1;
                 self.parts.inbox.pending.notice(Notice::Open { link: id });
