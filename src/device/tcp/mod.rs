@@ -64,6 +64,8 @@ pub struct TcpTransport {
     scratch: Box<[u8]>,
     ids: Vec<LinkId>,
     turn: usize,
+    /// Something was sent, and nothing has come since.
+    is_answer_due: bool,
 }
 
 impl TcpTransport {
@@ -103,6 +105,7 @@ impl TcpTransport {
             scratch: vec![0; SCRATCH].into_boxed_slice(),
             ids: Vec::new(),
             turn: 0,
+            is_answer_due: false,
         })
     }
 
@@ -228,6 +231,7 @@ impl Transport for TcpTransport {
 
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
         let sending = self.send_one(link, message);
+        self.is_answer_due = true;
         self.end_ending();
         sending
     }

@@ -23,7 +23,10 @@ impl TcpTransport {
             self.write_unsent();
         }
         self.take_kept_back(&mut teller);
+        // Whoever has sent expects an answer, which one call reads. Whoever only listens would take the lock of the socket
+        // again and again, which the sender's packets need.
         let looks = self.links.len() > DIRECT_MAX
+            || !self.is_answer_due
             || self.links.connecting > 0
             || self.turn.is_multiple_of(LOOK_EVERY)
             || self.links.len() == 0;
@@ -37,6 +40,7 @@ impl TcpTransport {
             self.write_unsent();
         }
         teller.tell(&mut self.parts.inbox.pending);
+        self.is_answer_due &= teller.told() == 0;
         result.map(|()| teller.told())
     }
 
