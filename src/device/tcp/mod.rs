@@ -66,6 +66,8 @@ pub struct TcpTransport {
     turn: usize,
     /// Something was sent, and nothing has come since.
     is_answer_due: bool,
+    /// The frame that began last on the link that was read last is long.
+    is_long: bool,
 }
 
 impl TcpTransport {
@@ -106,6 +108,7 @@ impl TcpTransport {
             ids: Vec::new(),
             turn: 0,
             is_answer_due: false,
+            is_long: false,
         })
     }
 

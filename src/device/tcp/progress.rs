@@ -24,9 +24,10 @@ impl TcpTransport {
         }
         self.take_kept_back(&mut teller);
         // Whoever has sent expects an answer, which one call reads. Whoever only listens would take the lock of the socket
-        // again and again, which the sender's packets need.
+        // again and again, which the sender's packets need; so would whoever waits for a long answer.
         let looks = self.links.len() > DIRECT_MAX
             || !self.is_answer_due
+            || self.is_long
             || self.links.connecting > 0
             || self.turn.is_multiple_of(LOOK_EVERY)
             || self.links.len() == 0;
@@ -115,7 +116,9 @@ impl TcpTransport {
             if link.state == State::Connecting {
                 return;
             }
-            match self.parts.read(link, &mut self.scratch, teller) {
+            let progress = self.parts.read(link, &mut self.scratch, teller);
+            self.is_long = link.input.is_long;
+            match progress {
                 Progress::Dry => return self.end_ending(),
                 Progress::More => {}
                 Progress::Ended(reason) => {

@@ -66,7 +66,12 @@ fn events(rig: &mut Rig) -> Vec<Event> {
 }
 
 fn until_released(rig: &mut Rig, index: u32) {
-    rig.until(|rig| events(rig).contains(&Event::Released(handle(index))));
+    rig.until(|rig| {
+        events(rig).iter().any(|event| match event {
+            Event::Matched(matched) => matched.handle == handle(index) && matched.released,
+            event => *event == Event::Released(handle(index)),
+        })
+    });
 }
 
 fn what_fits_an_entry_goes_into_its_buffer(mut rig: Rig) {
