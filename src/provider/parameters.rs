@@ -70,8 +70,9 @@ pub const TABLE: [Parameter; 15] = [
         "BUFFER_SIZE",
         Some("FI_OFI_RXM_BUFFER_SIZE"),
         (64, 1 << 30),
-        "16384",
-        "The longest message in bytes that is sent eagerly; longer ones go by rendezvous or in segments.",
+        "1048576",
+        "The longest message in bytes that is sent eagerly, where a device matches at most 16384; longer ones go by \
+         rendezvous or in segments.",
     ),
     number(
         "SAR_LIMIT",

@@ -23,7 +23,7 @@ pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpo
     // SAFETY: the application's memory stays until an operation is over (fi_msg(3), fi_tagged(3)), and io vectors are
     // kept by `state` for as long; nobody here looks at either meanwhile.
     let memory = unsafe { HostMemory::trusted() };
-    let eager_limit = parameters.buffer_size;
+    let eager_limit = eager_limit(parameters);
     let config = TcpConfig { id: DeviceId(1), eager_limit, ..TcpConfig::new(source) };
     let tcp = TcpTransport::open(config, memory)?;
     let own =
@@ -42,6 +42,17 @@ fn soft<T: Transport>(transport: T) -> Outcome<OverTransport<T>> {
     OverTransport::new(transport, config).map_err(|_| code(abi::FI_EIO))
 }
 
+/// A stream puts a payload of any length into its buffer, or keeps it; a device that matches puts one for which there
+/// is no receive into a buffer of its own.
+fn eager_limit(parameters: &Parameters) -> u64 {
+    match parameters.tag_matching {
+        TagMatching::Soft => parameters.buffer_size.min(DEVICE_BUFFER),
+        TagMatching::Off | TagMatching::Auto | TagMatching::Require => parameters.buffer_size,
+    }
+}
+
+/// Bytes of payload that a device's buffer holds.
+const DEVICE_BUFFER: u64 = 16 << 10;
 /// Entries of the model's list.
 const TAGS: u32 = 1024;
 
@@ -57,7 +68,7 @@ impl From<OpenError> for Code {
 
 fn config(parameters: &Parameters) -> Config {
     Config {
-        eager_limit: parameters.buffer_size,
+        eager_limit: eager_limit(parameters),
         inject_size: parameters.inject_size,
         segmented_limit: parameters.sar_limit,
         credits: Credits {

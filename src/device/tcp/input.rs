@@ -92,6 +92,7 @@ impl Parts {
         };
         let Some((buffer, at)) = placing else { return read_frames(link, scratch) };
         let stretches = self.memory.stretches(&buffer, at, body.remaining).take(sys::PARTS_MAX - 1);
+        let scratch = beside(link.input.is_long, scratch);
         let room: usize = stretches.clone().map(crate::device::host_memory::Stretch::length).sum();
         let count = sys::receive(&link.stream, stretches, scratch)?;
         let placed = count.min(room);
@@ -161,6 +162,7 @@ impl Parts {
         teller: &mut Teller<'_>,
     ) -> Result<Option<usize>, CloseReason> {
         let Some(head) = Head::decode(bytes).map_err(CloseReason::Protocol)? else { return Ok(None) };
+        link.input.is_long = head.length > LONG;
         let rest = bytes.get(Head::LENGTH..).unwrap_or_default();
         let taken = match head.kind {
             Kind::Message => self.take_message(link, head.length, None, rest, teller)?,
@@ -280,8 +282,16 @@ fn read_frames(link: &mut Link, scratch: &mut [u8]) -> io::Result<Read> {
     let before = link.input.rest();
     let (start, room) = scratch.split_at_mut(before.len());
     start.copy_from_slice(before);
+    let room = beside(link.input.is_long, room);
     let count = (&link.stream).read(room)?;
     Ok(Read { count, filled: start.len() + count, is_dry: count < room.len() })
+}
+
+/// What is read beside payloads that have their place. After a long one that is headers: the next is long too, as a
+/// rule, and is better not read before its place is known.
+fn beside(is_long: bool, scratch: &mut [u8]) -> &mut [u8] {
+    let room = if is_long { HEADERS.min(scratch.len()) } else { scratch.len() };
+    scratch.get_mut(..room).unwrap_or_default()
 }
 
 /// A link that closes listens no more, but takes what comes, so that the other side is not held up.
@@ -314,5 +324,9 @@ impl From<Violation> for CloseReason {
     }
 }
 
+/// A frame of more bytes is long: copying it costs more than one more call.
+const LONG: u32 = 8 * 1024;
+/// So much is read beside a long one.
+const HEADERS: usize = 1024;
 /// What a link may say before it is bound.
 const UNBOUND_MESSAGES_MAX: u32 = 16;

@@ -56,6 +56,8 @@ pub(super) struct Input {
     pub(super) has_more: bool,
     /// The payload that is coming in.
     pub(super) body: Option<Body>,
+    /// The frame that began last is long.
+    pub(super) is_long: bool,
 }
 
 impl Input {

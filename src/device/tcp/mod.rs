@@ -64,6 +64,10 @@ pub struct TcpTransport {
     scratch: Box<[u8]>,
     ids: Vec<LinkId>,
     turn: usize,
+    /// Something was sent, and nothing has come since.
+    is_answer_due: bool,
+    /// The frame that began last on the link that was read last is long.
+    is_long: bool,
 }
 
 impl TcpTransport {
@@ -103,6 +107,8 @@ impl TcpTransport {
             scratch: vec![0; SCRATCH].into_boxed_slice(),
             ids: Vec::new(),
             turn: 0,
+            is_answer_due: false,
+            is_long: false,
         })
     }
 
@@ -228,6 +234,7 @@ impl Transport for TcpTransport {
 
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
         let sending = self.send_one(link, message);
+        self.is_answer_due = true;
         self.end_ending();
         sending
     }

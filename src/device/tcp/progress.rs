@@ -8,7 +8,7 @@ use std::net::TcpStream;
 
 use super::input::{Progress, reason_of};
 use super::link::State;
-use super::{LISTENER, TcpTransport, link};
+use super::{LISTENER, TcpTransport, link, sys};
 use crate::device::inbox::Teller;
 use crate::device::transport::{CloseReason, Ear, Notice};
 use crate::ids::LinkId;
@@ -23,7 +23,11 @@ impl TcpTransport {
             self.write_unsent();
         }
         self.take_kept_back(&mut teller);
+        // Whoever has sent expects an answer, which one call reads. Whoever only listens would take the lock of the socket
+        // again and again, which the sender's packets need; so would whoever waits for a long answer.
         let looks = self.links.len() > DIRECT_MAX
+            || !self.is_answer_due
+            || self.is_long
             || self.links.connecting > 0
             || self.turn.is_multiple_of(LOOK_EVERY)
             || self.links.len() == 0;
@@ -37,6 +41,7 @@ impl TcpTransport {
             self.write_unsent();
         }
         teller.tell(&mut self.parts.inbox.pending);
+        self.is_answer_due &= teller.told() == 0;
         result.map(|()| teller.told())
     }
 
@@ -111,7 +116,9 @@ impl TcpTransport {
             if link.state == State::Connecting {
                 return;
             }
-            match self.parts.read(link, &mut self.scratch, teller) {
+            let progress = self.parts.read(link, &mut self.scratch, teller);
+            self.is_long = link.input.is_long;
+            match progress {
                 Progress::Dry => return self.end_ending(),
                 Progress::More => {}
                 Progress::Ended(reason) => {
@@ -152,6 +159,7 @@ impl TcpTransport {
         if stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
             return;
         }
+        sys::speed_up(&stream);
         let link = self.links.insert(stream, State::Open);
         let id = link.id;
         if self.epoll.add(&link.stream, id.to_bits(), false).is_err() {
@@ -198,6 +206,7 @@ impl TcpTransport {
             Some(error) => self.end(id, refusal(&error)),
             None if is_to_itself(&link.stream) => self.end(id, CloseReason::Refused),
             None => {
+                sys::speed_up(&link.stream);
                 link.state = State::Open;
                 self.links.connecting -= 1;
                 self.parts.inbox.pending.notice(Notice::Open { link: id });

@@ -6,6 +6,7 @@ use super::input::reason_of;
 use super::link::State;
 use super::out::Of;
 use super::sys::{self, Part};
+use crate::device::host_memory::HostMemory;
 use crate::device::transport::{Notice, Outgoing, Payload, SendError, Sending};
 use crate::ids::LinkId;
 use crate::wire::{self, Partial};
@@ -23,6 +24,10 @@ impl TcpTransport {
         if link.out.is_empty() && !link.out.is_blocked && !message.more {
             let own = [Part::Bytes(head.bytes()), Part::Bytes(message.header)].into_iter();
             let sending = match message.payload {
+                payload if total <= GATHERED as u64 => {
+                    let (gathered, length) = gather([head.bytes(), message.header], payload, memory);
+                    sys::send_bytes(&link.stream, gathered.get(..length).unwrap_or_default())
+                }
                 Payload::Copied(bytes) => sys::send(&link.stream, own.chain([Part::Bytes(bytes)])),
                 Payload::Memory(buffer) => {
                     let stretches = memory.stretches(&buffer, 0, length).map(Part::Memory);
@@ -153,6 +158,23 @@ fn check(message: &Outgoing<'_>, payload: u64) -> Result<Front, SendError> {
     Ok(Front { bytes, length: if message.immediate.is_some() { 12 } else { 8 } })
 }
 
+/// A short message in one stretch, which costs the kernel less than several; and how long it is.
+fn gather(front: [&[u8]; 2], payload: Payload<'_>, memory: HostMemory) -> ([u8; GATHERED], usize) {
+    let mut gathered = [0; GATHERED];
+    let mut length = 0;
+    let last = if let Payload::Copied(bytes) = payload { bytes } else { &[] };
+    for bytes in front.into_iter().chain([last]) {
+        if let Some(place) = gathered.get_mut(length..length + bytes.len()) {
+            place.copy_from_slice(bytes);
+            length += bytes.len();
+        }
+    }
+    if let Payload::Memory(buffer) = payload {
+        length += memory.read(&buffer, 0, gathered.get_mut(length..).unwrap_or_default());
+    }
+    (gathered, length)
+}
+
 fn payload_length(payload: Payload<'_>) -> u64 {
     match payload {
         Payload::Copied(bytes) => bytes.len() as u64,
@@ -169,6 +191,8 @@ fn is_full(out: &super::out::Out, queue_bytes: usize, payload: Payload<'_>) -> b
     out.length() > 0 && out.length() + copied > queue_bytes || out.pieces() >= PIECES_MAX
 }
 
+/// A message of at most so many bytes, header and all, is put together before it is sent.
+const GATHERED: usize = 256;
 /// Memory up to so many bytes is copied when it has to wait: that costs less than to tell when it is out.
 const COPIED_MAX: u64 = 2048;
 /// Pieces of memory and of our own that may wait on a link.

@@ -9,7 +9,7 @@ fn with(name: &'static str, value: &'static str) -> Result<Parameters, BadParame
 #[test]
 fn every_default_is_within_its_own_range() {
     let defaults = Parameters::read(|_| None).unwrap();
-    assert_eq!(defaults.buffer_size, 16 << 10);
+    assert_eq!(defaults.buffer_size, 1 << 20);
     assert_eq!(defaults.keepalive, None);
     assert_eq!(defaults.iface, None);
     for parameter in &TABLE {
