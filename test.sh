@@ -72,6 +72,9 @@ if grep -rqs 'feature = "ablation"' sim/src sim/tests; then
     cargo test --locked -p tagmatch-sim --features ablation --test ablation
 fi
 
+step 'the first command of the README'
+./run.sh
+
 step 'documentation'
 RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 
