@@ -23,6 +23,7 @@ mod calls;
 mod clock;
 mod error;
 mod info;
+pub mod matching;
 pub mod parameters;
 mod state;
 mod transports;
