@@ -376,6 +376,10 @@ fn info_says_who_matches_for_the_provider() {
     assert_eq!(said("off"), "software");
     assert_eq!(said("soft"), "the soft TM-SRQ, a model of a device");
     assert!(said("auto").starts_with("software (there is no device that matches tags"), "{}", said("auto"));
-    assert!(said("require").starts_with("nobody: FI_TAGMATCH_TM=require is refused: "), "{}", said("require"));
+    assert!(
+        said("require").starts_with("nobody: FI_TAGMATCH_TM=require is refused: "),
+        "{}",
+        said("require")
+    );
     assert!(said("often").starts_with("nobody: FI_TAGMATCH_TM=often is refused: it takes one of"));
 }

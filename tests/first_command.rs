@@ -116,7 +116,10 @@ fn where_nothing_can_be_installed_the_packages_are_named() {
     let output = machine.run();
     let said = complaints(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("run.sh: apt-get could not install openmpi-bin libopenmpi-dev (see above).\n"), "{said}");
+    assert!(
+        said.contains("run.sh: apt-get could not install openmpi-bin libopenmpi-dev (see above).\n"),
+        "{said}"
+    );
     assert!(said.contains("run.sh: Install these packages by hand and run this again.\n"), "{said}");
 }
 

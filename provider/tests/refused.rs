@@ -11,7 +11,7 @@ mod common;
 
 use std::process::{Command, Output};
 
-use common::{fabric, minus};
+use common::{Received, Side, Wanted, fabric, minus};
 use tagmatch::provider::abi;
 
 /// Run one of the tests again, in a process with this variable.
@@ -48,7 +48,11 @@ fn a_device_that_must_match_and_is_not_there_is_named_once_and_nothing_is_offere
     }
     let name = "a_device_that_must_match_and_is_not_there_is_named_once_and_nothing_is_offered";
     let said = said(&again(name, "FI_TAGMATCH_TM", "require"));
-    assert_eq!(said.matches("tagmatch: FI_TAGMATCH_TM=require is refused: there is no device").count(), 1, "{said}");
+    assert_eq!(
+        said.matches("tagmatch: FI_TAGMATCH_TM=require is refused: there is no device").count(),
+        1,
+        "{said}"
+    );
 }
 
 #[test]
@@ -61,4 +65,46 @@ fn a_bad_value_is_named_once_and_nothing_is_offered() {
     let said = said(&again(name, "FI_TAGMATCH_BUFFER_SIZE", "many"));
     let line = "tagmatch: FI_TAGMATCH_BUFFER_SIZE=many is refused: it takes a number from 64 to 1073741824";
     assert_eq!(said.matches(line).count(), 1, "{said}");
+}
+
+#[test]
+fn without_completion_data_messages_that_carry_some_are_refused_and_others_go() {
+    if is_set("FI_TAGMATCH_CQ_DATA", "0") {
+        let (one, other) = (Side::new(), Side::new());
+        let to = one.insert(&other.name());
+        assert_eq!(one.send_data(to, 1, b"data", 7, 1), minus(abi::FI_EINVAL));
+        assert_eq!(one.inject(to, 1, b"data", Some(7)), minus(abi::FI_EINVAL));
+        let mut buffer = [0; 4];
+        assert_eq!(other.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 2), 0);
+        one.send_surely(&[&other], |side| side.inject(to, 1, b"mute", None));
+        other.next(&[&one]);
+        assert_eq!(&buffer, b"mute");
+        return;
+    }
+    let name = "without_completion_data_messages_that_carry_some_are_refused_and_others_go";
+    said(&again(name, "FI_TAGMATCH_CQ_DATA", "0"));
+}
+
+/// What `fi_inject_test -A inject` of the conformance suite does.
+#[test]
+fn an_endpoint_whose_sends_all_inject_takes_its_buffers_back_at_once() {
+    let library = fabric();
+    let inject = |hints: &mut abi::fi_info| {
+        hints.caps = abi::FI_TAGGED;
+        // SAFETY: hints have all parts.
+        unsafe { (*hints.tx_attr).op_flags = abi::FI_INJECT };
+    };
+    let info = library.info(library.api(), inject).unwrap();
+    let (one, other) = (Side::open(library, info, &Wanted::default()), Side::new());
+    let to = one.insert(&other.name());
+    let (mut payload, mut buffer) = (*b"before", [0; 6]);
+    assert_eq!(other.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 2), 0);
+    one.send_surely(&[&other], |side| side.send(to, 1, &payload, 1));
+    payload.fill(b'x');
+    other.next(&[&one]);
+    assert_eq!(&buffer, b"before");
+    assert!(
+        matches!(one.next(&[&other]), Received::Ok { context: 1, .. }),
+        "success is reported: no inject call"
+    );
 }

@@ -88,8 +88,17 @@ fn named(limits: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 fn text(info: &Info) -> String {
-    let Info { build, features, system, verbs_layouts, fabric_layouts, devices, absent, parameters, matching } =
-        info;
+    let Info {
+        build,
+        features,
+        system,
+        verbs_layouts,
+        fabric_layouts,
+        devices,
+        absent,
+        parameters,
+        matching,
+    } = info;
     let mut text = format!(
         "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\nverbs     layouts {verbs_layouts}\nlibfabric layouts {fabric_layouts}\n\ndevices:\n",
         build.version,
