@@ -13,6 +13,7 @@ use std::process::{Command, Output};
 
 use common::{Received, Side, Wanted, fabric, minus};
 use tagmatch::provider::abi;
+use tagmatch::provider::statistics::{Report, reports};
 
 /// Run one of the tests again, in a process with this variable.
 fn again(test: &str, variable: &str, value: &str) -> Output {
@@ -107,4 +108,48 @@ fn an_endpoint_whose_sends_all_inject_takes_its_buffers_back_at_once() {
         matches!(one.next(&[&other]), Received::Ok { context: 1, .. }),
         "success is reported: no inject call"
     );
+}
+
+#[test]
+fn counters_are_seen_while_a_process_runs_and_are_left_to_a_file_at_its_end() {
+    const VARIABLE: &str = "FI_TAGMATCH_STATS";
+    const HEAD: &str = "tagmatch-statistics 1\n";
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("counters-{}", std::process::id()));
+    let Some(set) = std::env::var_os(VARIABLE) else {
+        let name = "counters_are_seen_while_a_process_runs_and_are_left_to_a_file_at_its_end";
+        said(&again(name, VARIABLE, file.to_str().unwrap()));
+        let left = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let reports: Vec<Report> =
+            left.split(HEAD).skip(1).map(|rest| Report::parse(&format!("{HEAD}{rest}")).unwrap()).collect();
+        assert_eq!(reports.len(), 2, "one a domain: {left}");
+        let sum = |name: &str| -> u64 { reports.iter().map(|report| count(report, name)).sum() };
+        assert_eq!((sum("sent_eager"), sum("bytes_sent"), sum("received")), (1, 5, 1));
+        assert_eq!((sum("matched_posted"), sum("posted_tagged_now")), (1, 0));
+        return;
+    };
+    let (one, other) = (Side::new(), Side::new());
+    let mut buffer = [0; 5];
+    assert_eq!(other.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 2), 0);
+    // The first progress writes; what comes later is written a second later.
+    other.progress();
+    let own: Vec<Report> = reports()
+        .into_iter()
+        .filter_map(|(_, report)| report)
+        .filter(|r| r.pid == std::process::id())
+        .collect();
+    assert!(own.iter().all(Report::is_running));
+    assert_eq!(own.iter().map(|report| count(report, "posted_tagged_now")).sum::<u64>(), 1, "{own:?}");
+    let to = one.insert(&other.name());
+    one.send_surely(&[&other], |side| side.send(to, 1, b"hello", 1));
+    other.next(&[&one]);
+    one.next(&[&other]);
+    drop((one, other));
+    let own = reports().into_iter().filter_map(|(_, report)| report).filter(|r| r.pid == std::process::id());
+    assert_eq!(own.count(), 0, "nothing stays in memory ({})", set.display());
+}
+
+fn count(report: &Report, name: &str) -> u64 {
+    report.counters.iter().find(|(known, _)| known == name).unwrap().1
 }

@@ -26,6 +26,7 @@ mod info;
 pub mod matching;
 pub mod parameters;
 mod state;
+pub mod statistics;
 mod transports;
 mod turn;
 mod wait;

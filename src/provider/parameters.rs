@@ -65,7 +65,7 @@ const fn number(
 }
 
 /// All of them. [`Parameters`] has a field for each, in this order.
-pub const TABLE: [Parameter; 16] = [
+pub const TABLE: [Parameter; 17] = [
     number(
         "BUFFER_SIZE",
         Some("FI_OFI_RXM_BUFFER_SIZE"),
@@ -179,6 +179,15 @@ pub const TABLE: [Parameter; 16] = [
         twin: None,
         secret: false,
     },
+    Parameter {
+        name: "STATS",
+        meaning: "Where counters go at the end: exit (standard error) or a file, to which they are appended; off: they are \
+                  not shown to `tagmatch stats` either.",
+        range: Range::Text { least: 1 },
+        default: "",
+        twin: None,
+        secret: false,
+    },
 ];
 
 /// Whether devices match.
@@ -214,6 +223,7 @@ pub struct Parameters {
     pub job_key: Option<Vec<u8>>,
     pub tag_matching: TagMatching,
     pub cq_data: bool,
+    pub stats: Option<String>,
 }
 
 /// A value that is refused.
@@ -303,6 +313,7 @@ impl Parameters {
                 _ => return Err(bad(word, matching)),
             },
             cq_data: switch("CQ_DATA")?,
+            stats: optional("STATS")?,
         })
     }
 
