@@ -65,7 +65,7 @@ const fn number(
 }
 
 /// All of them. [`Parameters`] has a field for each, in this order.
-pub const TABLE: [Parameter; 17] = [
+pub const TABLE: [Parameter; 18] = [
     number(
         "BUFFER_SIZE",
         Some("FI_OFI_RXM_BUFFER_SIZE"),
@@ -173,7 +173,7 @@ pub const TABLE: [Parameter; 17] = [
     },
     Parameter {
         name: "CQ_DATA",
-        meaning: "Remote completion data of 4 bytes; without it MPICH puts the source of a message into its tag.",
+        meaning: "Remote completion data of 4 bytes.",
         range: Range::Switch,
         default: "1",
         twin: None,
@@ -185,6 +185,14 @@ pub const TABLE: [Parameter; 17] = [
                   not shown to `tagmatch stats` either.",
         range: Range::Text { least: 1 },
         default: "",
+        twin: None,
+        secret: false,
+    },
+    Parameter {
+        name: "DIRECTED_RECV",
+        meaning: "Receives that name their source; without them MPICH puts the source of a message into its tag.",
+        range: Range::Switch,
+        default: "1",
         twin: None,
         secret: false,
     },
@@ -224,6 +232,7 @@ pub struct Parameters {
     pub tag_matching: TagMatching,
     pub cq_data: bool,
     pub stats: Option<String>,
+    pub directed_recv: bool,
 }
 
 /// A value that is refused.
@@ -314,6 +323,7 @@ impl Parameters {
             },
             cq_data: switch("CQ_DATA")?,
             stats: optional("STATS")?,
+            directed_recv: switch("DIRECTED_RECV")?,
         })
     }
 

@@ -54,7 +54,7 @@ pub(super) struct DomainOffer {
 
 /// Find the offer for these hints of an application of this API.
 pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) -> Result<Offer, Reason> {
-    let ours = all_caps(api);
+    let ours = all_caps(api) & if parameters.directed_recv { u64::MAX } else { !DIRECTED };
     let none = Hints::default();
     let hints = hints.unwrap_or(&none);
     check_names(hints)?;
@@ -242,6 +242,8 @@ const SPACES: u64 = abi::FI_MSG | abi::FI_TAGGED;
 const DIRECTIONS: u64 = abi::FI_SEND | abi::FI_RECV;
 /// Capabilities that cost nothing: everybody gets them.
 const SECONDARY: u64 = abi::FI_MULTI_RECV | abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM;
+/// What goes with `FI_DIRECTED_RECV`.
+const DIRECTED: u64 = abi::FI_DIRECTED_RECV | abi::FI_TAGGED_DIRECTED_RECV | abi::FI_EXACT_DIRECTED_RECV;
 const TX_FLAGS: u64 = abi::FI_COMPLETION
     | abi::FI_INJECT
     | abi::FI_INJECT_COMPLETE

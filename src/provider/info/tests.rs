@@ -257,3 +257,13 @@ fn without_completion_data_none_is_offered_and_who_must_have_it_is_refused() {
     assert!(offer(version(1, 5), Some(&asked), &without).is_err());
     assert!(offer(version(1, 5), Some(&hints()), &without).is_ok());
 }
+
+#[test]
+fn without_directed_receives_nothing_of_them_is_offered_and_who_asks_is_refused() {
+    let without = Parameters { directed_recv: false, ..parameters() };
+    let all = offer(version(2, 5), None, &without).unwrap();
+    assert_eq!(all.caps & (FI_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV), 0);
+    assert_ne!(all.caps & FI_TAGGED, 0);
+    let asked = Hints { caps: FI_TAGGED | FI_DIRECTED_RECV, ..hints() };
+    assert!(offer(version(1, 5), Some(&asked), &without).is_err());
+}

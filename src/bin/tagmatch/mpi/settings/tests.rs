@@ -62,14 +62,14 @@ fn a_layout_that_is_asked_for_is_taken_whatever_the_device() {
 }
 
 #[test]
-fn mpich_puts_the_source_into_the_tag_where_there_is_no_completion_data() {
+fn mpich_puts_the_source_into_the_tag_where_there_are_no_directed_receives() {
     let of = |layout| {
         let wish = Wish { layout, ..Wish::default() };
-        given(Kind::Mpich, &wish, &[], QUIET, &[("FI_TAGMATCH_CQ_DATA", "1")])
+        given(Kind::Mpich, &wish, &[], QUIET, &[("FI_TAGMATCH_DIRECTED_RECV", "1")])
     };
-    assert!(has(&of(TagLayout::SourceInTag), "FI_TAGMATCH_CQ_DATA=0"));
-    assert!(has(&of(TagLayout::SourceApart), "FI_TAGMATCH_CQ_DATA=1 kept"));
-    assert!(!has(&of(TagLayout::Auto), "CQ_DATA"));
+    assert!(has(&of(TagLayout::SourceInTag), "FI_TAGMATCH_DIRECTED_RECV=0"));
+    assert!(has(&of(TagLayout::SourceApart), "FI_TAGMATCH_DIRECTED_RECV=1 kept"));
+    assert!(!has(&of(TagLayout::Auto), "DIRECTED_RECV"));
 }
 
 #[test]
