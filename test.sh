@@ -82,6 +82,9 @@ if grep -rqs 'feature = "ablation"' sim/src sim/tests; then
     cargo test --locked -p tagmatch-sim --features ablation --test ablation 2>&1 | tee -a "$log"
 fi
 
+step 'the first command of the README'
+./run.sh
+
 step 'documentation'
 RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 

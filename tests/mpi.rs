@@ -104,6 +104,11 @@ mod mpich_5 {
         use super::{Job, MPICH_5, Setup};
         on!(Setup::new(&MPICH_5, &["--tm", "soft"]));
     }
+
+    mod offloaded_with_the_source_in_the_tag {
+        use super::{Job, MPICH_5, Setup};
+        on!(Setup::new(&MPICH_5, &["--tm", "soft", "--layout", "source-in-tag"]));
+    }
 }
 
 /// A program that finds something wrong ends the job with an error and one line that says what.

@@ -52,3 +52,36 @@ pub struct Statistics {
     /// Operations that failed.
     pub failed: u64,
 }
+
+impl Statistics {
+    /// Every counter with its name, in the order above.
+    #[must_use]
+    pub const fn rows(&self) -> [(&'static str, u64); 24] {
+        [
+            ("sent_eager", self.sent_eager),
+            ("sent_segmented", self.sent_segmented),
+            ("sent_rendezvous", self.sent_rendezvous),
+            ("without_credit", self.without_credit),
+            ("bytes_sent", self.bytes_sent),
+            ("received", self.received),
+            ("bytes_received", self.bytes_received),
+            ("truncated", self.truncated),
+            ("matched_by_device", self.matched_by_device),
+            ("matched_posted", self.matched_posted),
+            ("matched_unexpected", self.matched_unexpected),
+            ("unexpected", self.unexpected),
+            ("peeks", self.peeks),
+            ("cancelled", self.cancelled),
+            ("again_connecting", self.again_connecting),
+            ("again_full", self.again_full),
+            ("connected", self.connected),
+            ("crossed", self.crossed),
+            ("connect_failed", self.connect_failed),
+            ("lost", self.lost),
+            ("restarted", self.restarted),
+            ("protocol_errors", self.protocol_errors),
+            ("turned_away", self.turned_away),
+            ("failed", self.failed),
+        ]
+    }
+}

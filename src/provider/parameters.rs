@@ -65,7 +65,7 @@ const fn number(
 }
 
 /// All of them. [`Parameters`] has a field for each, in this order.
-pub const TABLE: [Parameter; 15] = [
+pub const TABLE: [Parameter; 18] = [
     number(
         "BUFFER_SIZE",
         Some("FI_OFI_RXM_BUFFER_SIZE"),
@@ -172,6 +172,31 @@ pub const TABLE: [Parameter; 15] = [
         twin: None,
         secret: false,
     },
+    Parameter {
+        name: "CQ_DATA",
+        meaning: "Remote completion data of 4 bytes.",
+        range: Range::Switch,
+        default: "1",
+        twin: None,
+        secret: false,
+    },
+    Parameter {
+        name: "STATS",
+        meaning: "Where counters go at the end: exit (standard error) or a file, to which they are appended; off: they are \
+                  not shown to `tagmatch stats` either.",
+        range: Range::Text { least: 1 },
+        default: "",
+        twin: None,
+        secret: false,
+    },
+    Parameter {
+        name: "DIRECTED_RECV",
+        meaning: "Receives that name their source; without them MPICH puts the source of a message into its tag.",
+        range: Range::Switch,
+        default: "1",
+        twin: None,
+        secret: false,
+    },
 ];
 
 /// Whether devices match.
@@ -206,6 +231,9 @@ pub struct Parameters {
     pub iface: Option<String>,
     pub job_key: Option<Vec<u8>>,
     pub tag_matching: TagMatching,
+    pub cq_data: bool,
+    pub stats: Option<String>,
+    pub directed_recv: bool,
 }
 
 /// A value that is refused.
@@ -267,14 +295,17 @@ impl Parameters {
                 _ => Ok(Some(text)),
             }
         };
-        let (switch, auto) = text("DATA_AUTO_PROGRESS")?;
+        let switch = |name: &str| {
+            let (parameter, text) = text(name)?;
+            parse_switch(&text).ok_or_else(|| bad(parameter, text))
+        };
         let (word, matching) = text("TM")?;
         Ok(Self {
             buffer_size: number("BUFFER_SIZE")?,
             sar_limit: number("SAR_LIMIT")?,
             tx_size: number("TX_SIZE")?,
             rx_size: number("RX_SIZE")?,
-            data_auto_progress: parse_switch(&auto).ok_or_else(|| bad(switch, auto))?,
+            data_auto_progress: switch("DATA_AUTO_PROGRESS")?,
             inject_size: number("INJECT_SIZE")?,
             credit_bytes: number("CREDIT_BYTES")?,
             credit_messages: number("CREDIT_MESSAGES")?,
@@ -291,6 +322,9 @@ impl Parameters {
                 "require" => TagMatching::Require,
                 _ => return Err(bad(word, matching)),
             },
+            cq_data: switch("CQ_DATA")?,
+            stats: optional("STATS")?,
+            directed_recv: switch("DIRECTED_RECV")?,
         })
     }
 

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use super::abi;
-use super::error::{Code, Outcome, code};
-use super::parameters::{Parameters, TagMatching};
+use super::error::{Code, Outcome, code, fail};
+use super::matching::{self, Matcher, NoDevice};
+use super::parameters::Parameters;
 use crate::device::host_memory::HostMemory;
 use crate::device::loopback::LoopbackTransport;
 use crate::device::soft::SoftConfig;
@@ -18,7 +19,7 @@ use crate::wire::Credits;
 /// An endpoint that listens there; port 0 takes a free one. What is for the endpoint itself does not leave the process.
 ///
 /// # Errors
-/// Codes of the system, `FI_EADDRINUSE` for one: it cannot listen there.
+/// Codes of the system, `FI_EADDRINUSE` for one: it cannot listen there. `FI_ENODATA`: no device matches, and one must.
 pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpoint> {
     // SAFETY: the application's memory stays until an operation is over (fi_msg(3), fi_tagged(3)), and io vectors are
     // kept by `state` for as long; nobody here looks at either meanwhile.
@@ -28,10 +29,10 @@ pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpo
     let tcp = TcpTransport::open(config, memory)?;
     let own =
         LoopbackTransport::new(DeviceId(0), tcp.name(), eager_limit, memory).ok_or(code(abi::FI_EIO))?;
-    let others: Box<dyn Transport + Send> = match parameters.tag_matching {
-        TagMatching::Soft => Box::new(soft(tcp)?),
-        // There is no card to be found yet.
-        TagMatching::Off | TagMatching::Auto | TagMatching::Require => Box::new(tcp),
+    let others: Box<dyn Transport + Send> = match matching::matcher(parameters.tag_matching) {
+        Ok(Matcher::Model) => Box::new(soft(tcp)?),
+        Ok(Matcher::Software) => Box::new(tcp),
+        Err(NoDevice) => return fail(abi::FI_ENODATA),
     };
     Ok(Endpoint::new(self::config(parameters), vec![Box::new(own), others])?)
 }

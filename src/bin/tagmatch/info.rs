@@ -16,6 +16,8 @@ struct Info {
     devices: Vec<Device>,
     absent: Vec<String>,
     parameters: Vec<Parameter>,
+    /// Who matches for the provider with these parameters, or why it is not offered.
+    matching: String,
 }
 
 /// A run-time parameter of the libfabric provider.
@@ -80,6 +82,7 @@ fn info() -> Info {
         devices: std::iter::once(soft()).chain(verbs).collect(),
         absent,
         parameters: provider::parameters(),
+        matching: provider::matching(),
     }
 }
 
@@ -107,7 +110,17 @@ fn named(limits: &[(&str, &str, u64)]) -> Limits {
 }
 
 fn text(info: &Info) -> String {
-    let Info { build, features, system, verbs_layouts, fabric_layouts, devices, absent, parameters } = info;
+    let Info {
+        build,
+        features,
+        system,
+        verbs_layouts,
+        fabric_layouts,
+        devices,
+        absent,
+        parameters,
+        matching,
+    } = info;
     let mut text = format!(
         "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\nverbs     layouts {verbs_layouts}\nlibfabric layouts {fabric_layouts}\n\ndevices:\n",
         build.version,
@@ -130,6 +143,7 @@ fn text(info: &Info) -> String {
     for Parameter { variable, value, origin, range, .. } in parameters {
         text += &format!("  {variable} = {value:?} ({origin}; {range})\n");
     }
+    text += &format!("  tags are matched by: {matching}\n");
     text
 }
 
@@ -137,7 +151,8 @@ fn text(info: &Info) -> String {
 #[cfg(target_os = "linux")]
 mod provider {
     use super::Parameter;
-    use tagmatch::provider::parameters::Parameters;
+    use tagmatch::provider::matching::{NO_DEVICE, matcher};
+    use tagmatch::provider::parameters::{Parameters, TagMatching};
 
     pub(super) use tagmatch::provider::abi::LAYOUTS;
 
@@ -153,6 +168,18 @@ mod provider {
         };
         rows.into_iter().map(show).collect()
     }
+
+    pub(super) fn matching() -> String {
+        let asked = match Parameters::from_environment() {
+            Ok(parameters) => parameters.tag_matching,
+            Err(refused) => return format!("nobody: {refused}"),
+        };
+        match matcher(asked) {
+            Ok(matcher) if asked == TagMatching::Auto => format!("{matcher} ({NO_DEVICE})"),
+            Ok(matcher) => matcher.to_string(),
+            Err(refused) => format!("nobody: {refused}"),
+        }
+    }
 }
 
 /// There is none on this system.
@@ -164,6 +191,10 @@ mod provider {
 
     pub(super) fn parameters() -> Vec<Parameter> {
         Vec::new()
+    }
+
+    pub(super) fn matching() -> String {
+        "nobody: there is no provider on this system".into()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The command line: replay traces, measure, look at devices, run MPI programs.
+//! The command line: replay traces, measure, look at devices, run MPI programs and look at them.
 //!
 //! Exit codes: 0 all is as expected; 1 a result was not as expected; 2 the input or the arguments cannot be used.
 
@@ -18,6 +18,8 @@ mod reasons;
 mod replay;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod sender;
+#[cfg(target_os = "linux")]
+mod stats;
 mod table;
 mod trace;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -73,6 +75,10 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = EXIT_CODES)]
     Env(EnvArguments),
+    /// Show the counters of running processes that use the provider: lists, matches, offload, retries, bytes.
+    #[cfg(target_os = "linux")]
+    #[command(after_help = EXIT_CODES)]
+    Stats(StatsArguments),
 }
 
 #[derive(Debug, Args)]
@@ -178,6 +184,20 @@ struct EnvArguments {
 
 #[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
+struct StatsArguments {
+    /// The processes; without any, all of this user.
+    #[arg(value_name = "PID")]
+    pids: Vec<u32>,
+    /// Also counters that are 0.
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON document instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
 struct MpiArguments {
     /// The mpirun (or mpiexec) of the MPI to use: a path, or a name to look for in PATH.
     #[arg(long, value_name = "PROGRAM")]
@@ -265,6 +285,8 @@ fn main() -> ExitCode {
         Command::Mpirun(arguments) => return ExitCode::from(mpi::run(&arguments)),
         #[cfg(target_os = "linux")]
         Command::Env(arguments) => mpi::print_environment(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::Stats(arguments) => stats::run(&arguments),
     };
     ExitCode::from(end.code())
 }

@@ -78,9 +78,6 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
     let nothing = |what| Failure { code: CODE_NOT_SET_UP, what };
     let launcher = Launcher::find(common.mpirun.as_deref())
         .map_err(|missing| Failure { code: CODE_NOT_FOUND, what: missing })?;
-    if launcher.kind == Kind::Mpich && common.layout == TagLayout::SourceInTag {
-        return Err(nothing(NOT_IN_MPICH.into()));
-    }
     let variable = |name: &str| env::var(name).ok();
     let provider = place::directory(variable("FI_PROVIDER_PATH").as_deref()).map_err(nothing)?;
     let wish = Wish {
@@ -90,7 +87,7 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
         oversubscribe: common.oversubscribe,
     };
     let settings = settings::of(&launcher, &provider, &wish, arguments, &host(), &variable);
-    if common.layout == TagLayout::SourceInTag {
+    if common.layout == TagLayout::SourceInTag && launcher.kind != Kind::Mpich {
         complain(NO_ACKNOWLEDGEMENTS);
     }
     Ok(Prepared { launcher, settings })
@@ -197,8 +194,6 @@ fn is_named(arguments: &[OsString], name: &str) -> bool {
 
 /// Where jobs are placed by a manager, who also says how many processes a machine takes.
 const MANAGERS: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
-const NOT_IN_MPICH: &str =
-    "MPICH keeps the source apart from the tag with a provider that offers completion data";
 /// Seen with 4.1.4 and 5.0.11, on libfabric's own providers too.
 const NO_ACKNOWLEDGEMENTS: &str = "with the source in the tag Open MPI completes no synchronous send to other ranks than \
     0: programs with MPI_Ssend hang, and so does MPI_Barrier where the number of ranks is no power of two";

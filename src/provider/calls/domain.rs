@@ -13,6 +13,7 @@ use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_domain, fid, fid_domain
 use crate::provider::error::{Outcome, code, fail, integer};
 use crate::provider::parameters::Parameters;
 use crate::provider::state::State;
+use crate::provider::statistics::Publisher;
 use crate::provider::turn::Turn;
 use crate::provider::wait::WaitSet;
 
@@ -59,6 +60,7 @@ pub(super) unsafe fn open(
         is_automatic.then(WaitSet::new).transpose().map_err(|_| code(abi::FI_ENOMEM))?.map(Arc::new);
     let mut state = State::default();
     state.automatic.clone_from(&automatic);
+    state.publisher = Some(Publisher::new(parameters.stats.as_deref()));
     let is_promised = threading == abi::FI_THREAD_DOMAIN && !is_automatic;
     let core = Arc::new(Core {
         turn: Turn::new(state, is_promised),

@@ -85,6 +85,7 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
         receive: side(rx.map(|rx| rx.op_flags)),
         multi_receive_least: MULTI_RECEIVE_LEAST,
         inject_size: tx.map_or(limit, |tx| tx.inject_size.min(limit)),
+        has_cq_data: core.parameters.cq_data,
         is_directed: [caps & (abi::FI_DIRECTED_RECV | tagged) != 0, caps & abi::FI_DIRECTED_RECV != 0],
         source,
         tx_size: tx.map_or(0, |tx| tx.size),

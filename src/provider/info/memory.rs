@@ -165,7 +165,7 @@ fn domain_attr(api: u32, offer: &Offer, name: *mut c_char) -> fi_domain_attr {
         av_type: offer.domain.av_type,
         mr_mode: offer.domain.mr_mode,
         mr_key_size: offer::MR_KEY_SIZE,
-        cq_data_size: offer::CQ_DATA_SIZE,
+        cq_data_size: offer.domain.cq_data_size,
         cq_cnt: offer::OBJECTS_MAX,
         ep_cnt: offer::OBJECTS_MAX,
         tx_ctx_cnt: offer::OBJECTS_MAX,

@@ -15,6 +15,7 @@ mod tests;
 
 use std::ffi::CStr;
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 
 use libc::{c_char, c_int};
 
@@ -24,8 +25,8 @@ use self::memory::{List, Place};
 use super::abi::{self, fi_info, version};
 use super::address::resolve;
 use super::error::{Outcome, fail, integer};
+use super::matching;
 use super::parameters::Parameters;
-use crate::provider::parameters::TagMatching;
 
 /// The newest interface that is spoken. libfabric asks no provider of an older one than the application wants.
 pub(super) const FI_VERSION: u32 = version(2, 6);
@@ -65,11 +66,12 @@ fn answer(
     let parameters = match Parameters::from_environment() {
         Ok(parameters) => parameters,
         Err(error) => {
-            eprintln!("tagmatch: {error}");
+            complain(error.to_string());
             return fail(abi::FI_EINVAL);
         }
     };
-    if parameters.tag_matching == TagMatching::Require {
+    if let Err(error) = matching::matcher(parameters.tag_matching) {
+        complain(error.to_string());
         return fail(abi::FI_ENODATA);
     }
     let Ok(offer) = offer::offer(api, hints, &parameters) else { return fail(abi::FI_ENODATA) };
@@ -82,6 +84,16 @@ fn answer(
         }
     }
     if is_empty { fail(abi::FI_ENODATA) } else { Ok(list) }
+}
+
+/// Say why nothing is offered, and not again what was said last: applications ask several times.
+fn complain(what: String) {
+    static LAST: Mutex<String> = Mutex::new(String::new());
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if *last != what {
+        eprintln!("tagmatch: {what}");
+        *last = what;
+    }
 }
 
 /// Where endpoints could be: the names that are given, or every interface of this machine.

@@ -49,11 +49,12 @@ pub(super) struct DomainOffer {
     pub(super) av_type: u32,
     pub(super) mr_mode: i32,
     pub(super) tclass: u32,
+    pub(super) cq_data_size: usize,
 }
 
 /// Find the offer for these hints of an application of this API.
 pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) -> Result<Offer, Reason> {
-    let ours = all_caps(api);
+    let ours = all_caps(api) & if parameters.directed_recv { u64::MAX } else { !DIRECTED };
     let none = Hints::default();
     let hints = hints.unwrap_or(&none);
     check_names(hints)?;
@@ -193,6 +194,7 @@ fn domain_offer(
         av_type: 0,
         mr_mode: 0,
         tclass: 0,
+        cq_data_size: if parameters.cq_data { CQ_DATA_SIZE } else { 0 },
     };
     let Some(hints) = hints else { return Ok(offer) };
     check(u64::from(hints.threading) <= abi::FI_THREAD_ENDPOINT, "an unknown threading level")?;
@@ -203,7 +205,7 @@ fn domain_offer(
     }
     check(u64::from(hints.resource_mgmt) <= abi::FI_RM_ENABLED, "an unknown resource management")?;
     check(u64::from(hints.av_type) <= abi::FI_AV_TABLE, "an unknown address vector")?;
-    check(hints.cq_data_size <= CQ_DATA_SIZE, "more completion data")?;
+    check(hints.cq_data_size <= offer.cq_data_size, "more completion data")?;
     check(hints.mr_key_size <= MR_KEY_SIZE, "longer keys")?;
     check(hints.auth_key_size == 0, "authorization keys")?;
     check(hints.max_err_data == 0, "error data")?;
@@ -240,6 +242,8 @@ const SPACES: u64 = abi::FI_MSG | abi::FI_TAGGED;
 const DIRECTIONS: u64 = abi::FI_SEND | abi::FI_RECV;
 /// Capabilities that cost nothing: everybody gets them.
 const SECONDARY: u64 = abi::FI_MULTI_RECV | abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM;
+/// What goes with `FI_DIRECTED_RECV`.
+const DIRECTED: u64 = abi::FI_DIRECTED_RECV | abi::FI_TAGGED_DIRECTED_RECV | abi::FI_EXACT_DIRECTED_RECV;
 const TX_FLAGS: u64 = abi::FI_COMPLETION
     | abi::FI_INJECT
     | abi::FI_INJECT_COMPLETE
@@ -253,7 +257,7 @@ pub(super) const ORDER: u64 = abi::FI_ORDER_SAS;
 pub(super) const PROTOCOL: u32 = 0x8000_746d;
 pub(super) const PROTOCOL_VERSION: u32 = 1;
 pub(super) const MESSAGE_MAX: usize = usize::MAX >> 1;
-pub(super) const CQ_DATA_SIZE: usize = 4;
+const CQ_DATA_SIZE: usize = 4;
 pub(super) const MR_KEY_SIZE: usize = 8;
 /// What an io vector of a message may have. The kernel takes 1,024 at once.
 pub(super) const IOV_LIMIT: usize = 8;

@@ -230,3 +230,40 @@ fn places_are_interfaces_loopback_last_and_given_names() {
     assert!(places(Some(c"no.such.host.invalid"), None, 0, None, None).is_err());
     assert_eq!(places(None, None, 0, None, Some("no-such-interface")).unwrap(), []);
 }
+
+#[test]
+fn every_flag_that_sends_may_have_without_saying_so_is_taken() {
+    let flags = FI_COMPLETION
+        | abi::FI_INJECT
+        | abi::FI_INJECT_COMPLETE
+        | abi::FI_TRANSMIT_COMPLETE
+        | FI_DELIVERY_COMPLETE
+        | abi::FI_MATCH_COMPLETE;
+    for flag in (0..u64::BITS).map(|bit| 1 << bit) {
+        let tx = Some(fi_tx_attr { op_flags: flag, ..blank() });
+        let asked = Hints { caps: FI_TAGGED, tx, ..hints() };
+        let got = offer(version(1, 17), Some(&asked), &parameters());
+        assert_eq!(got.is_ok(), flag & flags != 0, "{flag:#x}");
+        assert!(got.is_err() || got.is_ok_and(|got| got.tx.op_flags == flag));
+    }
+}
+
+#[test]
+fn without_completion_data_none_is_offered_and_who_must_have_it_is_refused() {
+    let without = Parameters { cq_data: false, ..parameters() };
+    assert_eq!(offer(version(2, 5), None, &parameters()).unwrap().domain.cq_data_size, 4);
+    assert_eq!(offer(version(2, 5), None, &without).unwrap().domain.cq_data_size, 0);
+    let asked = Hints { domain: Some(fi_domain_attr { cq_data_size: 4, ..blank() }), ..hints() };
+    assert!(offer(version(1, 5), Some(&asked), &without).is_err());
+    assert!(offer(version(1, 5), Some(&hints()), &without).is_ok());
+}
+
+#[test]
+fn without_directed_receives_nothing_of_them_is_offered_and_who_asks_is_refused() {
+    let without = Parameters { directed_recv: false, ..parameters() };
+    let all = offer(version(2, 5), None, &without).unwrap();
+    assert_eq!(all.caps & (FI_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV), 0);
+    assert_ne!(all.caps & FI_TAGGED, 0);
+    let asked = Hints { caps: FI_TAGGED | FI_DIRECTED_RECV, ..hints() };
+    assert!(offer(version(1, 5), Some(&asked), &without).is_err());
+}

@@ -36,6 +36,8 @@ pub(in crate::provider) struct EndpointState {
     /// `FI_OPT_MIN_MULTI_RECV`.
     pub(in crate::provider) multi_receive_least: u64,
     pub(in crate::provider) inject_size: usize,
+    /// Whether remote CQ data is offered.
+    pub(in crate::provider) has_cq_data: bool,
     /// Whether the source of a receive says anything, of messages with a tag and of those without.
     pub(in crate::provider) is_directed: [bool; 2],
     /// Where it listens, or shall; the port may be 0 until it is enabled.

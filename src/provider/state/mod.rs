@@ -23,6 +23,7 @@ use self::vector::Vector;
 use super::abi;
 use super::clock::now;
 use super::error::{Code, Outcome, code};
+use super::statistics::Publisher;
 use super::turn::NoWork;
 use super::wait::WaitSet;
 use crate::domain::Handle;
@@ -41,6 +42,8 @@ pub(super) struct State {
     segments: Slab<(usize, Vec<Segment>)>,
     /// The thread of automatic progress waits with this, if there is one.
     pub(super) automatic: Option<Arc<WaitSet>>,
+    /// Shows the counters of all endpoints to who asks from outside.
+    pub(super) publisher: Option<Publisher>,
 }
 
 /// A queue or a counter.
@@ -63,7 +66,18 @@ impl State {
         while let Some(completion) = endpoint.poll_completion() {
             places.handle(&state.transmit, &state.receive, &completion);
         }
+        if self.publisher.as_ref().is_some_and(|publisher| publisher.is_due(now)) {
+            self.publish(now);
+        }
         moved
+    }
+
+    #[cold]
+    fn publish(&mut self, now: Duration) {
+        if let Some(publisher) = &mut self.publisher {
+            let endpoints = self.endpoints.iter().filter_map(|(_, state)| state.endpoint.as_ref());
+            publisher.publish(now, endpoints);
+        }
     }
 
     /// Move all endpoints on.
@@ -157,6 +171,9 @@ impl State {
     /// It is not there.
     pub(super) fn remove_endpoint(&mut self, index: usize) -> Outcome<()> {
         let gone = self.endpoints.try_remove(index).ok_or(GONE)?;
+        if let (Some(publisher), Some(endpoint)) = (&mut self.publisher, &gone.endpoint) {
+            publisher.keep(endpoint);
+        }
         // The transports first, then what they read from.
         drop(gone);
         self.segments.retain(|_, (owner, _)| *owner != index);

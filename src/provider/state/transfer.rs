@@ -109,6 +109,7 @@ impl State {
         }
         // What is wider than the completion data that is offered would not arrive as it is.
         let cq_data = match outgoing.data {
+            Some(_) if !state.has_cq_data => return Err(INVALID),
             Some(data) => Some(u32::try_from(data).map_err(|_| INVALID)?),
             None => None,
         };

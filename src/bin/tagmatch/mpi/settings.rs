@@ -54,7 +54,7 @@ pub(crate) fn of(
     }
     match launcher.kind {
         Kind::OpenMpi4 | Kind::OpenMpi5 => open_mpi(&mut list, launcher.kind, wish, arguments, host),
-        Kind::Mpich => mpich(&mut list),
+        Kind::Mpich => mpich(&mut list, wish.layout),
     }
     list.settings
 }
@@ -100,9 +100,18 @@ fn open_mpi(list: &mut List<'_>, kind: Kind, wish: &Wish, arguments: &[OsString]
     }
 }
 
-/// MPICH puts the source into the tag only where the provider offers no completion data; its own variable for that has no
+/// MPICH puts the source into the tag only where the provider offers no directed receives or no completion data, and takes
+/// no provider without the latter; its own variable for that has no
 /// effect (seen with 5.0.2).
-fn mpich(list: &mut List<'_>) {
+fn mpich(list: &mut List<'_>, layout: TagLayout) {
+    let directed = match layout {
+        TagLayout::Auto => None,
+        TagLayout::SourceInTag => Some("0"),
+        TagLayout::SourceApart => Some("1"),
+    };
+    if let Some(directed) = directed {
+        list.replace("FI_TAGMATCH_DIRECTED_RECV", directed, "asked for with --layout");
+    }
     list.set("MPIR_CVAR_CH4_NETMOD", "ofi", "messages go through libfabric");
     list.set("FI_PROVIDER", PROVIDER, "with this provider");
     list.set("MPIR_CVAR_NOLOCAL", "1", "between processes of one machine too");

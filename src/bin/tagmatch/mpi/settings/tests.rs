@@ -62,6 +62,17 @@ fn a_layout_that_is_asked_for_is_taken_whatever_the_device() {
 }
 
 #[test]
+fn mpich_puts_the_source_into_the_tag_where_there_are_no_directed_receives() {
+    let of = |layout| {
+        let wish = Wish { layout, ..Wish::default() };
+        given(Kind::Mpich, &wish, &[], QUIET, &[("FI_TAGMATCH_DIRECTED_RECV", "1")])
+    };
+    assert!(has(&of(TagLayout::SourceInTag), "FI_TAGMATCH_DIRECTED_RECV=0"));
+    assert!(has(&of(TagLayout::SourceApart), "FI_TAGMATCH_DIRECTED_RECV=1 kept"));
+    assert!(!has(&of(TagLayout::Auto), "DIRECTED_RECV"));
+}
+
+#[test]
 fn what_is_set_already_stays_except_what_was_asked_for() {
     let before = [("OMPI_MCA_pml", "ob1"), ("FI_TAGMATCH_TM", "off")];
     let four = given(Kind::OpenMpi4, &offloading(), &[], QUIET, &before);
