@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::abi;
 use super::error::{Code, Outcome, code, fail};
-use super::matching::{self, Matcher, NoDevice};
+use super::matching::{self, Matcher};
 use super::parameters::Parameters;
 use crate::device::host_memory::HostMemory;
 use crate::device::loopback::LoopbackTransport;
@@ -24,17 +24,17 @@ pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpo
     // SAFETY: the application's memory stays until an operation is over (fi_msg(3), fi_tagged(3)), and io vectors are
     // kept by `state` for as long; nobody here looks at either meanwhile.
     let memory = unsafe { HostMemory::trusted() };
-    let eager_limit = eager_limit(parameters);
+    let Ok(matcher) = matching::matcher(parameters.tag_matching) else { return fail(abi::FI_ENODATA) };
+    let eager_limit = eager_limit(matcher, parameters);
     let config = TcpConfig { id: DeviceId(1), eager_limit, ..TcpConfig::new(source) };
     let tcp = TcpTransport::open(config, memory)?;
     let own =
         LoopbackTransport::new(DeviceId(0), tcp.name(), eager_limit, memory).ok_or(code(abi::FI_EIO))?;
-    let others: Box<dyn Transport + Send> = match matching::matcher(parameters.tag_matching) {
-        Ok(Matcher::Model) => Box::new(soft(tcp)?),
-        Ok(Matcher::Software) => Box::new(tcp),
-        Err(NoDevice) => return fail(abi::FI_ENODATA),
+    let others: Box<dyn Transport + Send> = match matcher {
+        Matcher::Model => Box::new(soft(tcp)?),
+        Matcher::Software => Box::new(tcp),
     };
-    Ok(Endpoint::new(self::config(parameters), vec![Box::new(own), others])?)
+    Ok(Endpoint::new(self::config(eager_limit, parameters), vec![Box::new(own), others])?)
 }
 
 /// The model of a device that matches, over a transport.
@@ -45,10 +45,10 @@ fn soft<T: Transport>(transport: T) -> Outcome<OverTransport<T>> {
 
 /// A stream puts a payload of any length into its buffer, or keeps it; a device that matches puts one for which there
 /// is no receive into a buffer of its own.
-fn eager_limit(parameters: &Parameters) -> u64 {
-    match parameters.tag_matching {
-        TagMatching::Soft => parameters.buffer_size.min(DEVICE_BUFFER),
-        TagMatching::Off | TagMatching::Auto | TagMatching::Require => parameters.buffer_size,
+fn eager_limit(matcher: Matcher, parameters: &Parameters) -> u64 {
+    match matcher {
+        Matcher::Model => parameters.buffer_size.min(DEVICE_BUFFER),
+        Matcher::Software => parameters.buffer_size,
     }
 }
 
@@ -67,9 +67,9 @@ impl From<OpenError> for Code {
     }
 }
 
-fn config(parameters: &Parameters) -> Config {
+fn config(eager_limit: u64, parameters: &Parameters) -> Config {
     Config {
-        eager_limit: eager_limit(parameters),
+        eager_limit,
         inject_size: parameters.inject_size,
         segmented_limit: parameters.sar_limit,
         credits: Credits {
