@@ -431,9 +431,10 @@ fn b29_a_peer_that_is_not_there_is_told_and_is_reached_when_it_is() {
 fn b32_a_peer_that_closes_ends_what_it_had_begun_once_and_harms_nobody() {
     let pair = Pair::new();
     let other = Side::new();
-    let from_a = pattern(1 << 20, 1);
+    let from_a = pattern(4 << 20, 1);
     let to_b = other.insert(&pair.b.name());
-    // A's request waits, unexpected; then A closes, and the message is nobody's any more.
+    // Longer than what goes eagerly: A's request waits, unexpected; then A closes, and the message is nobody's any
+    // more.
     pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 5, &from_a, 1));
     pair.unexpected(&[]);
     let Pair { a, b, to_b: _, to_a: _ } = pair;
@@ -443,7 +444,7 @@ fn b32_a_peer_that_closes_ends_what_it_had_begun_once_and_harms_nobody() {
             b.progress();
         }
     });
-    let mut buffer = vec![0; 1 << 20];
+    let mut buffer = vec![0; 4 << 20];
     assert_eq!(b.receive(ANY, 5, 0, &mut buffer, 2), 0);
     other.send_surely(&[&b], |o| o.inject(to_b, 5, b"ok", None));
     // Either the dead message was dropped, or its receive tells of the loss; the next message is whole.

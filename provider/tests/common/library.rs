@@ -63,7 +63,7 @@ fn symbol(library: *mut c_void, name: &CStr) -> *mut c_void {
 /// A folder with the provider under the name that libfabric looks for.
 fn provider_folder() -> PathBuf {
     let mut built = std::env::current_exe().unwrap();
-    built.pop();
+    // Beside the test's own program: only `cargo build` puts a copy one folder up.
     built.pop();
     let library = built.join("libtagmatch_fi.so");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("provider-{}", std::process::id()));
