@@ -1,9 +1,10 @@
 //! Once warm, nothing is allocated between a post and its completion: in software, through a NIC, and where receives
 //! of both kinds stand in each other's way.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "common/counting.rs"]
+mod counting;
 
+use counting::allocations_of;
 use tagmatch::engine::{CancelOutcome, Config, Engine, Kind, Posting, Receive};
 use tagmatch::ids::{DeviceId, Ignore, MessageToken, PeerId, Source, Tag, TagHandle};
 use tagmatch::matching::Pattern;
@@ -11,47 +12,6 @@ use tagmatch::seam::{
     Answer, Arrival, Buffer, Capabilities, Command, Data, DataTarget, Event, EventSink, Header, Match,
     MatchStage, Operation, OperationDone, Placer,
 };
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is being torn down counts no more.
-    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
-}
-
-// SAFETY: every call is passed on unchanged to the system's allocator; counting touches no memory of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-fn allocations_of(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
-}
 
 /// Warm up, then count.
 fn assert_allocates_nothing(what: &str, mut round: impl FnMut(u64)) {

@@ -3,8 +3,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "common/counting.rs"]
+mod counting;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
@@ -20,41 +21,6 @@ use tagmatch::engine::Kind;
 use tagmatch::ids::{DeviceId, Ignore, Tag};
 use tagmatch::seam::Buffer;
 use tagmatch::wire::Credits;
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is being torn down counts no more.
-    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
-}
-
-// SAFETY: every call is passed on unchanged to the system's allocator; counting touches no memory of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
 
 /// Memory that stays: whatever a transport does with it, it is nobody else's.
 fn memory(bytes: &[u8]) -> Buffer {
@@ -414,7 +380,5 @@ fn once_warm_nothing_is_allocated_between_send_and_completion() {
         }
     };
     (0..500).for_each(|number| round(&mut net, number));
-    let before = ALLOCATIONS.get();
-    (500..1000).for_each(|number| round(&mut net, number));
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(counting::allocations_of(|| (500..1000).for_each(|number| round(&mut net, number))), 0);
 }
