@@ -9,7 +9,7 @@ use libc::{c_void, iovec};
 use super::endpoint::Object;
 use crate::provider::abi;
 use crate::provider::error::{Outcome, fail};
-use crate::provider::state::transfer::Memory;
+use crate::provider::state::transfer::{Memory, Outgoing};
 use crate::seam::{Buffer, Segment};
 
 /// As many as an io vector may have.
@@ -57,7 +57,7 @@ impl Stretches {
     ///
     /// # Errors
     /// `FI_EMSGSIZE`: it is longer than `limit`.
-    pub(super) unsafe fn gather(&self, limit: usize) -> Outcome<Vec<u8>> {
+    unsafe fn gather(&self, limit: usize) -> Outcome<Vec<u8>> {
         let parts = &self.parts[..self.count];
         let length = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.length));
         if length > limit as u64 {
@@ -72,6 +72,28 @@ impl Stretches {
             });
         }
         Ok(bytes)
+    }
+
+    /// Send a message whose payload they are; a copy of it where `is_copied`.
+    ///
+    /// # Safety
+    /// The stretches can be read.
+    ///
+    /// # Errors
+    /// As of a send. `FI_EMSGSIZE`: it is too long to be copied.
+    pub(super) unsafe fn send(
+        &self,
+        object: &Object,
+        outgoing: Outgoing<'_>,
+        is_copied: bool,
+    ) -> Outcome<usize> {
+        if !is_copied {
+            return object.domain.with(|state| state.send(object.index, &outgoing));
+        }
+        // SAFETY: the caller's.
+        let bytes = unsafe { self.gather(object.inject_size()?) }?;
+        let outgoing = Outgoing { payload: Memory::Bytes(&bytes), ..outgoing };
+        object.domain.with(|state| state.send(object.index, &outgoing))
     }
 }
 

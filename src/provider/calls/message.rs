@@ -7,7 +7,7 @@ use super::memory::{Stretches, address, copied, one, payload};
 use crate::endpoint::Space;
 use crate::provider::abi::{self, fi_msg, fi_ops_msg, fid_ep};
 use crate::provider::error::{fail, size};
-use crate::provider::state::transfer::{Flags, Incoming, Memory, Outgoing};
+use crate::provider::state::transfer::{Flags, Incoming, Outgoing};
 
 unsafe extern "C" fn receive(
     ep: *mut fid_ep,
@@ -116,7 +116,7 @@ unsafe extern "C" fn send_vector(
     size(|| {
         // SAFETY: the application's: so many stretches.
         let stretches = unsafe { Stretches::read(vector, count) }?;
-        let mut outgoing = Outgoing {
+        let outgoing = Outgoing {
             space: Space::Untagged,
             to,
             tag: 0,
@@ -125,13 +125,8 @@ unsafe extern "C" fn send_vector(
             context: address(context),
             flags: Flags::OfEndpoint,
         };
-        if !object.is_injecting() {
-            return object.domain.with(|state| state.send(object.index, &outgoing));
-        }
-        // SAFETY: the application's: it can be read.
-        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
-        outgoing.payload = Memory::Bytes(&bytes);
-        object.domain.with(|state| state.send(object.index, &outgoing))
+        // SAFETY: the application's: they can be read.
+        unsafe { stretches.send(object, outgoing, object.is_injecting()) }
     })
 }
 
@@ -143,7 +138,7 @@ unsafe extern "C" fn send_message(ep: *mut fid_ep, message: *const fi_msg, flags
         let Some(message) = (unsafe { message.as_ref() }) else { return fail(abi::FI_EINVAL) };
         // SAFETY: the application's: so many stretches.
         let stretches = unsafe { Stretches::read(message.msg_iov, message.iov_count) }?;
-        let mut outgoing = Outgoing {
+        let outgoing = Outgoing {
             space: Space::Untagged,
             to: message.addr,
             tag: 0,
@@ -152,13 +147,8 @@ unsafe extern "C" fn send_message(ep: *mut fid_ep, message: *const fi_msg, flags
             context: address(message.context),
             flags: Flags::Given(flags),
         };
-        if flags & abi::FI_INJECT == 0 {
-            return object.domain.with(|state| state.send(object.index, &outgoing));
-        }
-        // SAFETY: the application's: it can be read.
-        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
-        outgoing.payload = Memory::Bytes(&bytes);
-        object.domain.with(|state| state.send(object.index, &outgoing))
+        // SAFETY: the application's: they can be read.
+        unsafe { stretches.send(object, outgoing, flags & abi::FI_INJECT != 0) }
     })
 }
 

@@ -7,7 +7,7 @@ use super::memory::{Stretches, address, copied, one, payload};
 use crate::endpoint::Space;
 use crate::provider::abi::{self, fi_msg_tagged, fi_ops_tagged, fid_ep};
 use crate::provider::error::{fail, size};
-use crate::provider::state::transfer::{Flags, Incoming, Memory, Outgoing};
+use crate::provider::state::transfer::{Flags, Incoming, Outgoing};
 
 unsafe extern "C" fn receive(
     ep: *mut fid_ep,
@@ -122,7 +122,7 @@ unsafe extern "C" fn send_vector(
     size(|| {
         // SAFETY: the application's: so many stretches.
         let stretches = unsafe { Stretches::read(vector, count) }?;
-        let mut outgoing = Outgoing {
+        let outgoing = Outgoing {
             space: Space::Tagged,
             to,
             tag,
@@ -131,13 +131,8 @@ unsafe extern "C" fn send_vector(
             context: address(context),
             flags: Flags::OfEndpoint,
         };
-        if !object.is_injecting() {
-            return object.domain.with(|state| state.send(object.index, &outgoing));
-        }
-        // SAFETY: the application's: it can be read.
-        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
-        outgoing.payload = Memory::Bytes(&bytes);
-        object.domain.with(|state| state.send(object.index, &outgoing))
+        // SAFETY: the application's: they can be read.
+        unsafe { stretches.send(object, outgoing, object.is_injecting()) }
     })
 }
 
@@ -149,7 +144,7 @@ unsafe extern "C" fn send_message(ep: *mut fid_ep, message: *const fi_msg_tagged
         let Some(message) = (unsafe { message.as_ref() }) else { return fail(abi::FI_EINVAL) };
         // SAFETY: the application's: so many stretches.
         let stretches = unsafe { Stretches::read(message.msg_iov, message.iov_count) }?;
-        let mut outgoing = Outgoing {
+        let outgoing = Outgoing {
             space: Space::Tagged,
             to: message.addr,
             tag: message.tag,
@@ -158,13 +153,8 @@ unsafe extern "C" fn send_message(ep: *mut fid_ep, message: *const fi_msg_tagged
             context: address(message.context),
             flags: Flags::Given(flags),
         };
-        if flags & abi::FI_INJECT == 0 {
-            return object.domain.with(|state| state.send(object.index, &outgoing));
-        }
-        // SAFETY: the application's: it can be read.
-        let bytes = unsafe { stretches.gather(object.inject_size()?) }?;
-        outgoing.payload = Memory::Bytes(&bytes);
-        object.domain.with(|state| state.send(object.index, &outgoing))
+        // SAFETY: the application's: they can be read.
+        unsafe { stretches.send(object, outgoing, flags & abi::FI_INJECT != 0) }
     })
 }
 
