@@ -297,6 +297,14 @@ pub enum Event {
     /// completion; only now may the memory be given up ([`Completion`](crate::engine::Completion) has how to follow it).
     /// Where the match is the last, [`Match::released`] may say it.
     Released(TagHandle),
+    /// The device took the ADD of this entry and does without it: what fits it comes unexpected. For statistics alone;
+    /// everything else goes on as of an entry that the device has not made active yet.
+    SetAside {
+        /// Which.
+        handle: TagHandle,
+        /// It overlaps an older one that the device does without; else its memory cannot be registered.
+        overlaps: bool,
+    },
     /// Nothing more will come from this peer through this device; whatever had come before has been said. Data
     /// that was under way has been answered by [`Event::Data`] with an error.
     PathLost {
@@ -405,6 +413,55 @@ pub trait Placer {
     /// [`Answer::Accept`] on the spot would have. When this says true the payload is in its place, and the device has
     /// forgotten the message. False: it cannot be done here and now, and nothing has changed; a command will do it.
     fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool;
+
+    /// Put a receive into a device's list at once: what [`Command::Add`] would say. Asked only while no command waits in
+    /// the engine, so that the order stays; an owner who has taken commands that the device has not says no. When this says
+    /// true the device has taken it, as if it had been submitted, and what goes wrong from then on it tells by events.
+    /// False: it cannot be done here and now, and nothing has changed; a command will do it. Whoever notes which entry has
+    /// whose buffer ([`Completion`](crate::engine::Completion)) notes it here as when a command is submitted.
+    #[inline(always)]
+    fn add(&mut self, device: DeviceId, add: &Add<'_>) -> bool {
+        let _ = (device, add);
+        false
+    }
+}
+
+/// [`Command::Add`] while it is not a command yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Add<'a> {
+    /// The engine's name for the entry.
+    pub handle: TagHandle,
+    /// Tag, with the ignored bits cleared (TM-CONTRACT A7).
+    pub tag: Tag,
+    /// What to ignore; verbs wants its complement.
+    pub ignore: Ignore,
+    /// Where the payload goes.
+    pub buffer: &'a Buffer,
+    /// Unexpected messages decided, mod 2^16, to go with it (`IBV_OPS_TM_SYNC`).
+    pub unexpected_count: u16,
+    /// Ask for a completion.
+    pub signalled: bool,
+}
+
+impl Add<'_> {
+    /// As a command.
+    #[inline(always)]
+    #[must_use]
+    pub const fn command(&self) -> Command {
+        let Self { handle, tag, ignore, buffer, unexpected_count, signalled } = *self;
+        Command::Add { handle, tag, ignore, buffer: *buffer, unexpected_count, signalled }
+    }
+}
+
+/// Nobody who could do anything at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoPlacer;
+
+impl Placer for NoPlacer {
+    #[inline(always)]
+    fn place(&mut self, _: DeviceId, _: MessageToken, _: &Buffer) -> bool {
+        false
+    }
 }
 
 /// The engine's ear: a device tells its events one by one, and places data by the answers.

@@ -72,7 +72,18 @@ fn read(folder: &Path, names: &[String], messages: &[u64]) -> Result<Figures, St
             .ok_or_else(|| format!("{} has no summary", file.display()))?;
         figures.insert(name.clone(), total / *messages as f64);
     }
-    Ok(figures)
+    Ok(with_differences(figures))
+}
+
+/// `alone/…`: a path less the same loop without the engine, `loop/…`.
+fn with_differences(mut figures: Figures) -> Figures {
+    let less = |(name, of_loop): (&String, &f64)| {
+        let path = name.strip_prefix("loop/")?;
+        figures.get(path).map(|whole| (format!("alone/{path}"), whole - of_loop))
+    };
+    let alone: Vec<_> = figures.iter().filter_map(less).collect();
+    figures.extend(alone);
+    figures
 }
 
 /// Runs every path between marks and says how many messages each had.

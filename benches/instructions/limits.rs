@@ -93,8 +93,8 @@ fn first_record(figures: &Figures) -> Value {
         "tolerance": TOLERANCE,
         "at_most": at_most,
         "budgets": {
-            "engine/posted/full/16": budget("engine/posted/full/16", 150),
-            "offloaded/posted/full/16": budget("offloaded/posted/full/16", 300),
+            "alone/engine/posted/full/16": budget("alone/engine/posted/full/16", 150),
+            "alone/offloaded/posted/full/16": budget("alone/offloaded/posted/full/16", 300),
         },
     })
 }

@@ -3,7 +3,7 @@
 //! A path is a loop that is warmed up first: lists, tables and pools have their size when counting starts.
 
 use crate::common::cycle::Cycle;
-use crate::common::engine::{EngineSubject, OffloadedSubject};
+use crate::common::engine::{EngineLoop, EngineSubject, OffloadedLoop, OffloadedSubject};
 use crate::common::script::{Script, Stage};
 use crate::common::subject::{MatcherSubject, NaiveSubject, Nothing, Subject, Vectors};
 use crate::common::traces;
@@ -63,7 +63,8 @@ pub(crate) fn all(ucx: bool) -> Vec<Path> {
 }
 
 /// The engine, from post to completion read: in software, and offloaded with a device that costs next to
-/// nothing (some 30 instructions of a pair are its own). Budgets for them are in record/instructions.json.
+/// nothing; and the same loops over the same devices without the engine. What two of them differ by, `alone/…`, is the
+/// engine's, and budgets for that are in record/instructions.json.
 fn engine() -> Vec<Path> {
     let point = |scenario, depth| Point { scenario, depth, order: Order::Forward, masks: Masks::Full };
     let mut paths = Vec::new();
@@ -74,6 +75,8 @@ fn engine() -> Vec<Path> {
     for depth in [1, 16, 256] {
         paths.push(of_point("offloaded", OffloadedSubject::default, point(Scenario::Posted, depth)));
     }
+    paths.push(of_point("loop/engine", EngineLoop::default, point(Scenario::Posted, 16)));
+    paths.push(of_point("loop/offloaded", OffloadedLoop::default, point(Scenario::Posted, 16)));
     paths
 }
 

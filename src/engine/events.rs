@@ -8,9 +8,9 @@ use crate::seam::{
     OperationDone,
 };
 
+use super::Engine;
 use super::completion::{Completion, End, Received};
 use super::transfer::{Held, Transfer};
-use super::{Engine, Slot};
 
 impl EventSink for Engine {
     #[inline(always)]
@@ -40,9 +40,11 @@ impl Engine {
             Event::Data(data) => self.handle_data(device, data),
             Event::Operation(done) => self.handle_operation(device, done),
             Event::Released(handle) => self.handle_released(device, *handle),
-            Event::Arrived(_) | Event::Untagged { .. } | Event::PathLost { .. } | Event::DeviceFailed(_) => {
-                self.handle_rare(device, event);
-            }
+            Event::Arrived(_)
+            | Event::Untagged { .. }
+            | Event::SetAside { .. }
+            | Event::PathLost { .. }
+            | Event::DeviceFailed(_) => self.handle_rare(device, event),
         }
     }
 
@@ -54,6 +56,10 @@ impl Engine {
         match event {
             Event::Untagged { counted, .. } => {
                 let checked = self.offload.handle_untagged(device, *counted);
+                self.note(device, checked);
+            }
+            Event::SetAside { handle, overlaps } => {
+                let checked = self.offload.handle_set_aside(device, *handle, *overlaps);
                 self.note(device, checked);
             }
             Event::PathLost { peer } => self.handle_path_lost(*peer),
@@ -89,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// The usual match alone: it is complete, and of a receive among the newest. Budget: 170 instructions, if
+    /// The usual match alone: it is complete, and of a receive among the newest. Budget: 150 instructions, if
     /// the device has let go of the entry as well.
     #[inline(always)]
     fn try_match(&mut self, device: DeviceId, matched: &Match) -> bool {
@@ -99,10 +105,9 @@ impl Engine {
         let Some(usual) = self.offload.usual_match(device, matched) else { return false };
         let receive = usual.receive();
         let envelope = Envelope { tag: matched.tag, source: matched.source };
-        let Some(&Slot { context, .. }) = self.slots.get(receive) else { return false };
-        if self.matcher.try_take_posted_by(receive, &envelope, |()| ()).is_none() {
+        let Some(context) = self.matcher.try_take_posted_by(receive, &envelope, |slot| slot.context) else {
             return false;
-        }
+        };
         let end = End::Received(Received::of_match(device, matched, usual.buffer()));
         self.completions.put(Completion { context, end });
         usual.finish(matched);

@@ -65,13 +65,14 @@
 #![forbid(unsafe_code)]
 
 mod arrive;
-mod beside;
 mod canonical;
 mod completion;
 mod events;
+mod named;
 mod receive;
 mod renamed;
 mod transfer;
+mod unread;
 mod waiting;
 
 #[cfg(test)]
@@ -87,12 +88,12 @@ use slab::Slab;
 
 use crate::ids::{DeviceId, GroupId, Ignore, MessageId, PeerId, ReceiveId, TransferId};
 use crate::matching::{Config as MatchingConfig, Envelope, Matcher, Pattern};
-use crate::offload::{Fault, Offload, Outbox, Rules, Statistics, TagLayout};
+use crate::offload::{Fault, Offload, Rules, Statistics, TagLayout};
 use crate::seam::{Buffer, Capabilities, Command, DeviceError};
 
-use beside::Beside;
 use renamed::Renamed;
 use transfer::{Claimed, Held, Multi, Transfers};
+use unread::Unread;
 use waiting::Waiting;
 
 /// How to set up an engine.
@@ -126,9 +127,7 @@ impl Default for Config {
 /// Exact MPI matching over any number of devices.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    matcher: Matcher<(), ()>,
-    slots: Beside<Slot>,
-    held: Beside<Held>,
+    matcher: Matcher<Slot, Held>,
     offload: Offload,
     waiting: Waiting,
     renamed: Renamed,
@@ -136,7 +135,7 @@ pub struct Engine {
     multis: Slab<Multi>,
     claims: Slab<Claimed>,
     claims_made: u32,
-    completions: Outbox<Completion>,
+    completions: Unread,
     faults: VecDeque<Fault>,
     faults_dropped: u64,
     counters_start: u16,
@@ -218,8 +217,6 @@ impl Engine {
     pub fn new(config: Config) -> Self {
         Self {
             matcher: Matcher::new(config.matching),
-            slots: Beside::new(),
-            held: Beside::new(),
             offload: Offload::new(config.layout, config.rules, config.matching.hash_seed),
             waiting: Waiting::default(),
             renamed: Renamed::default(),
@@ -227,7 +224,7 @@ impl Engine {
             multis: Slab::new(),
             claims: Slab::new(),
             claims_made: 0,
-            completions: Outbox::new(),
+            completions: Unread::new(),
             faults: VecDeque::new(),
             faults_dropped: 0,
             counters_start: config.counters_start,
@@ -262,8 +259,6 @@ impl Engine {
             }
             self.track_all();
         }
-        // The short ways want room and never make it.
-        self.completions.reserve(Completion { context: 0, end: End::Cancelled });
         let (start, silent) = (self.counters_start, self.silent_adds_max);
         self.offload.add_device(capabilities, start, silent).ok_or(JoinError::TooMany)
     }
@@ -342,6 +337,12 @@ impl Engine {
     /// # Errors
     /// The name does not fit where the layout has names, or is another peer's: two peers would look like one to a
     /// NIC. Nothing has changed.
+    ///
+    /// Whose word a name is: a receive from this peer may then be matched by a device by these bits alone, so whoever
+    /// calls must know that every tag of the peer's carries them, and no other peer's does. The endpoint does not call
+    /// it, since what stands in a tag is the user's, and a peer may write there what it likes: its directed receives
+    /// stay in software. Those may who make the tags on both sides: a runtime on the engine itself, and replays of
+    /// recorded runs.
     pub fn name_peer(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
         self.offload.name_peer(peer, bits)
     }
@@ -506,45 +507,37 @@ impl Engine {
     /// A posted receive.
     #[inline]
     fn posted(&self, id: ReceiveId) -> Option<(Pattern, &Slot)> {
-        let (pattern, ()) = self.matcher.posted(id)?;
-        Some((pattern, self.slots.get(id)?))
+        self.matcher.posted(id)
     }
 
     fn posted_mut(&mut self, id: ReceiveId) -> Option<&mut Slot> {
-        self.matcher.posted(id)?;
-        self.slots.get_mut(id)
+        self.matcher.posted_mut(id)
     }
 
     /// Take a receive off the posted list.
     fn take_posted(&mut self, id: ReceiveId) -> Option<(Pattern, Slot)> {
-        let (pattern, ()) = self.matcher.take_posted(id)?;
-        Some((pattern, *self.slots.get(id)?))
+        self.matcher.take_posted(id)
     }
 
     /// A message on the unexpected list.
     fn unexpected_message(&self, id: MessageId) -> Option<(Envelope, &Held)> {
-        let (envelope, ()) = self.matcher.unexpected(id)?;
-        Some((envelope, self.held.get(id)?))
+        self.matcher.unexpected(id)
     }
 
     /// The messages on the unexpected list that are so, oldest first. Not for the hot path.
     fn unexpected_where(&self, is_so: impl Fn(&Held) -> bool) -> Vec<MessageId> {
-        let mut all = self.matcher.unexpected_ids();
-        all.retain(|&id| self.held.get(id).is_some_and(&is_so));
-        all
+        self.matcher.unexpected_where(is_so)
     }
 
     /// Take a message off the unexpected list.
     fn take_unexpected(&mut self, id: MessageId) -> Option<(Envelope, Held)> {
-        let (envelope, ()) = self.matcher.take_unexpected(id)?;
-        Some((envelope, *self.held.get(id)?))
+        self.matcher.take_unexpected(id)
     }
 
     /// A message that no posted receive fits joins the unexpected list.
     #[inline]
     fn queue_unexpected(&mut self, envelope: Envelope, held: Held) {
-        let id = self.matcher.queue_unexpected(envelope, ());
-        self.held.set(id, || held);
+        self.matcher.queue_unexpected(envelope, held);
     }
 
     fn fault(&mut self, device: DeviceId, fault: Fault) {

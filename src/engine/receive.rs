@@ -1,9 +1,9 @@
 //! What the user does: post, cancel, peek, claim, discard.
 
-use crate::ids::{DeviceId, MessageId, MessageToken, PeerId, ReceiveId, Tag};
-use crate::matching::{Envelope, Pattern, Posted, Stay};
+use crate::ids::{DeviceId, MessageToken, PeerId, ReceiveId, Tag};
+use crate::matching::{Elsewhere, Envelope, Pattern, Posted, Stay, Unexpected};
 use crate::offload::Clause;
-use crate::seam::{Answer, Buffer, Command, Placer};
+use crate::seam::{Answer, Buffer, Command, NoPlacer, Placer};
 
 use super::completion::{Completion, End, Received};
 use super::transfer::{Claimed, Held, Multi, Transfer};
@@ -95,50 +95,84 @@ impl Engine {
 
     /// The same by an owner who has the devices at hand. A message whose payload was there when it arrived is written
     /// into the buffer before this returns ([`Posting::Placed`]), which saves a command, an event and a completion.
-    /// Not into multi-receive buffers.
+    /// Not into multi-receive buffers. And a receive that goes straight down to a NIC is given to it before this returns
+    /// ([`Placer::add`]), which saves a command.
     #[inline(always)]
     pub fn post_placing(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if self.offload.is_active() {
-            self.post_beside_nics(receive, placer)
-        } else {
-            self.post_in_software(receive, placer)
+            return match self.try_post_down(receive, placer) {
+                Some(id) => Posting::Queued(id),
+                None => self.post_beside_nics(receive, placer),
+            };
         }
-    }
-
-    /// Budget: 80 instructions where no message waits and few receives are posted.
-    #[inline(never)]
-    fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
-        if receive.kind == Kind::Once && !self.matcher.has_unexpected() {
-            let id = self.matcher.queue_posted(receive.pattern, Stay::Once, ());
-            self.slots.set(id, || Slot::new(receive));
+        if let Some(id) = self.try_post(receive) {
             return Posting::Queued(id);
         }
-        self.post_searching(receive, placer)
+        match self.try_take_held(receive) {
+            Ok(Some(message)) => {
+                let (envelope, held) = (message.envelope(), message.value());
+                if held.in_hand && placer.place(held.device, held.token, &receive.buffer) {
+                    return Posting::Placed(held.received(envelope.tag, envelope.source, &receive.buffer));
+                }
+                let held = *held;
+                self.take_held_late(envelope, held, receive)
+            }
+            Ok(None) => Posting::Queued(self.post_at_end(receive)),
+            Err(_) => self.post_in_software(receive, placer),
+        }
     }
 
-    /// Budget: 115 instructions where a short list has a message that fits, and the placer takes it.
+    /// The receive is posted if no message waits and no device matches. Budget: 50 instructions while few are posted; then
+    /// it makes no call, and is drawn into the owner's loop.
+    #[inline(always)]
+    fn try_post(&mut self, receive: &Receive) -> Option<ReceiveId> {
+        if receive.kind != Kind::Once || self.matcher.has_unexpected() {
+            return None;
+        }
+        match self.matcher.try_queue_posted(&receive.pattern, || Slot::new(receive)) {
+            Some(id) => Some(id),
+            None => self.post_slow(receive),
+        }
+    }
+
+    /// Returns what its caller does, which so need not come back to it.
+    #[cold]
     #[inline(never)]
-    fn post_searching(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+    fn post_slow(&mut self, receive: &Receive) -> Option<ReceiveId> {
+        Some(self.matcher.queue_posted_slow(&receive.pattern, || Slot::new(receive)))
+    }
+
+    /// A message that fits, among the few that wait, which has left the unexpected list; or that none fits. An error,
+    /// and nothing has changed, if there is more to it. Makes no call. Budget: 45 instructions.
+    #[inline(never)]
+    fn try_take_held(&mut self, receive: &Receive) -> Result<Option<&Unexpected<Held>>, Elsewhere> {
         if receive.kind != Kind::Once {
+            return Err(Elsewhere);
+        }
+        self.matcher.try_take_unexpected_for(&receive.pattern)
+    }
+
+    /// No waiting message fits.
+    #[inline(never)]
+    fn post_at_end(&mut self, receive: &Receive) -> ReceiveId {
+        self.matcher.queue_posted_with(&receive.pattern, Stay::Once, || Slot::new(receive))
+    }
+
+    /// Budget: 230 instructions where the only live class has a message that fits, and the placer takes it.
+    #[inline(never)]
+    fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        if receive.kind != Kind::Once || self.matcher.is_unexpected_short() {
             return self.post_any(receive, placer);
         }
-        if !self.matcher.is_unexpected_short() {
-            return self.post_searching_index(receive, placer);
-        }
-        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
-            Posted::Queued(id) => {
-                self.slots.set(id, || Slot::new(receive));
-                Posting::Queued(id)
-            }
-            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
-        }
-    }
-
-    /// Budget: 190 instructions where the only live class has a message that fits, and the placer takes it.
-    #[inline(never)]
-    fn post_searching_index(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         match self.matcher.take_unexpected_for(&receive.pattern) {
-            Ok(Some((id, envelope, ()))) => self.take_held(envelope, id, receive, placer),
+            Ok(Some((_, message))) => {
+                let (envelope, held) = (message.envelope(), message.value());
+                if held.in_hand && placer.place(held.device, held.token, &receive.buffer) {
+                    return Posting::Placed(held.received(envelope.tag, envelope.source, &receive.buffer));
+                }
+                let held = *held;
+                self.take_held_late(envelope, held, receive)
+            }
             Ok(None) => self.post_past_index(receive, placer, true),
             Err(_) => self.post_past_index(receive, placer, false),
         }
@@ -151,12 +185,10 @@ impl Engine {
         placer: &mut impl Placer,
         none_indexed: bool,
     ) -> Posting {
-        match self.matcher.post_past_index(&receive.pattern, Stay::Once, (), none_indexed) {
-            Posted::Queued(id) => {
-                self.slots.set(id, || Slot::new(receive));
-                Posting::Queued(id)
-            }
-            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
+        let slot = || Slot::new(receive);
+        match self.matcher.post_past_index(&receive.pattern, Stay::Once, slot, none_indexed) {
+            Posted::Queued(id) => Posting::Queued(id),
+            Posted::Matched { envelope, value: held, .. } => self.take_held(envelope, held, receive, placer),
         }
     }
 
@@ -165,38 +197,52 @@ impl Engine {
     fn take_held(
         &mut self,
         envelope: Envelope,
-        id: MessageId,
+        held: Held,
         receive: &Receive,
         placer: &mut impl Placer,
     ) -> Posting {
-        if let Some(held) = self.held.get(id)
-            && held.in_hand
-            && placer.place(held.device, held.token, &receive.buffer)
-        {
+        if held.in_hand && placer.place(held.device, held.token, &receive.buffer) {
             return Posting::Placed(held.received(envelope.tag, envelope.source, &receive.buffer));
         }
-        self.take_held_late(envelope, id, receive)
+        self.take_held_late(envelope, held, receive)
     }
 
+    /// By value: what is known of it is put together again only here.
+    #[cold]
     #[inline(never)]
-    fn take_held_late(&mut self, envelope: Envelope, id: MessageId, receive: &Receive) -> Posting {
-        let held =
-            *self.held.get(id).unwrap_or_else(|| unreachable!("a message that was on the list has its row"));
+    fn take_held_late(&mut self, envelope: Envelope, held: Held, receive: &Receive) -> Posting {
         Posting::Matched(self.accept_held(envelope, &held, &Slot::new(receive)))
     }
 
-    /// Budget: 265 instructions if the only device that matches is idle, the receive goes straight down, its buffer lies behind
-    /// those that are there, and both lists are short.
+    /// The receive is posted and goes straight down to the only device that matches, for which that was found to need no
+    /// look at anything else; both lists are short, and its buffer lies behind those that are there. Makes no call but
+    /// the placer's. Budget: 140 instructions.
+    #[inline(always)]
+    fn try_post_down(&mut self, receive: &Receive, placer: &mut impl Placer) -> Option<ReceiveId> {
+        if receive.kind != Kind::Once || self.matcher.has_unexpected() {
+            return None;
+        }
+        let way = self.offload.way_straight(&receive.pattern, &receive.buffer)?;
+        let record = way.record();
+        let slot = || Slot { record, ..Slot::new(receive) };
+        let id = self.matcher.try_queue_posted(&receive.pattern, slot)?;
+        way.go_straight(id, &receive.pattern, &receive.buffer, placer);
+        Some(id)
+    }
+
+    /// The same where resources have to be looked at.
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind == Kind::Once
+            && !self.matcher.has_unexpected()
             && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)
-            && let Some(id) = self.matcher.try_post(&receive.pattern, ())
         {
             let record = way.record();
-            self.slots.set(id, || Slot { record, ..Slot::new(receive) });
-            way.go(id, &receive.pattern, &receive.buffer);
-            return Posting::Queued(id);
+            let slot = || Slot { record, ..Slot::new(receive) };
+            if let Some(id) = self.matcher.try_queue_posted(&receive.pattern, slot) {
+                way.go(id, &receive.pattern, &receive.buffer, placer);
+                return Posting::Queued(id);
+            }
         }
         self.post_straight_down(receive, placer)
     }
@@ -210,13 +256,13 @@ impl Engine {
             Kind::Multi { .. } => None,
         };
         let Some(way) = way else { return self.post_any(receive, placer) };
-        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
+        let slot = || Slot { record: way.record, ..Slot::new(receive) };
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, slot) {
             Posted::Queued(id) => {
-                self.slots.set(id, || Slot { record: way.record, ..Slot::new(receive) });
-                self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer);
+                self.offload.go_down_among(way, id, &receive.pattern, &receive.buffer, placer);
                 Posting::Queued(id)
             }
-            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
+            Posted::Matched { envelope, value: held, .. } => self.take_held(envelope, held, receive, placer),
         }
     }
 
@@ -225,15 +271,14 @@ impl Engine {
         if let Kind::Multi { least } = receive.kind {
             return self.post_multi(receive, least);
         }
-        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, ()) {
+        match self.matcher.post_where_it_lies(&receive.pattern, Stay::Once, || Slot::new(receive)) {
             Posted::Queued(id) => {
-                self.slots.set(id, || Slot::new(receive));
                 if self.offload.is_active() {
                     self.track(id, receive, false);
                 }
                 Posting::Queued(id)
             }
-            Posted::Matched { envelope, message, .. } => self.take_held(envelope, message, receive, placer),
+            Posted::Matched { envelope, value: held, .. } => self.take_held(envelope, held, receive, placer),
         }
     }
 
@@ -263,8 +308,7 @@ impl Engine {
                 return Posting::Matched(message);
             }
         }
-        let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, ());
-        self.slots.set(id, || slot);
+        let id = self.matcher.queue_posted(receive.pattern, Stay::Posted, slot);
         if let Some(multi) = self.multis.get_mut(multi) {
             multi.receive = Some(id);
         }
@@ -409,15 +453,5 @@ impl Engine {
             let end = if cancelled { End::Cancelled } else { End::Released };
             self.completions.push(Completion { context, end });
         }
-    }
-}
-
-/// Nobody who could write at once.
-struct NoPlacer;
-
-impl Placer for NoPlacer {
-    #[inline(always)]
-    fn place(&mut self, _: DeviceId, _: MessageToken, _: &Buffer) -> bool {
-        false
     }
 }

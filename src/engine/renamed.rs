@@ -42,6 +42,15 @@ impl Renamed {
         }
     }
 
+    /// Nobody is this one any more, whatever a device says.
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        for (said, new) in (0..).map(PeerId).zip(&mut self.new) {
+            if said == peer || *new == Some(peer) {
+                *new = None;
+            }
+        }
+    }
+
     pub(super) fn canonical(&self, out: &mut Vec<u64>) {
         let renamed = self.new.iter().enumerate();
         out.extend(renamed.filter_map(|(old, new)| Some((old as u64) << 32 | u64::from((*new)?.0))));
@@ -61,5 +70,7 @@ mod tests {
         assert_eq!([9, 1, 2, 77].map(|said| renamed.now(PeerId(said)).0), [2, 2, 2, 77]);
         renamed.set(PeerId(9), PeerId(9));
         assert_eq!([9, 1, 2].map(|said| renamed.now(PeerId(said)).0), [9, 2, 2]);
+        renamed.forget(PeerId(2));
+        assert_eq!([9, 1, 2].map(|said| renamed.now(PeerId(said)).0), [9, 1, 2]);
     }
 }

@@ -116,6 +116,20 @@ impl Transfers {
             .collect()
     }
 
+    /// Whose messages they are.
+    pub(super) fn sources(&self) -> impl Iterator<Item = PeerId> + '_ {
+        self.iter().map(|(_, transfer)| transfer.message.source)
+    }
+
+    /// What devices have matched of this peer's has no word any more.
+    pub(super) fn forget_words(&mut self, peer: PeerId) {
+        for Place { transfer: Transfer { message, .. }, .. } in &mut self.places {
+            if message.source == peer && message.matched_by.is_some() {
+                message.app_ctx = 0;
+            }
+        }
+    }
+
     /// Messages of `from` are `to`'s.
     pub(super) fn rename(&mut self, from: PeerId, to: PeerId) {
         for place in &mut self.places {

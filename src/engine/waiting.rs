@@ -62,6 +62,11 @@ impl Waiting {
         self.list.iter().any(|waiter| waiter.message.held.device == device)
     }
 
+    /// Their senders.
+    pub(super) fn sources(&self) -> impl Iterator<Item = PeerId> + '_ {
+        self.per_peer.keys().copied()
+    }
+
     /// Their senders' words, in order.
     pub(super) fn app_ctxs(&self) -> impl Iterator<Item = u32> + '_ {
         self.list.iter().map(|waiter| waiter.message.held.app_ctx)

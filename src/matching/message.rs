@@ -13,7 +13,7 @@ use crate::ids::{MessageId, PeerId, Tag};
 /// One message, on a cache line of its own.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Message<M> {
+pub(crate) struct Message<M> {
     pub(super) tag: u64,
     pub(super) source: u32,
     /// [`INDEXED`], or else [`DENSE`], also while a slot that can be dense is free.
@@ -46,8 +46,14 @@ impl<M: Copy> Message<M> {
     }
 
     #[inline]
-    pub(super) fn envelope(&self) -> Envelope {
+    pub(crate) fn envelope(&self) -> Envelope {
         Envelope { tag: Tag(self.tag), source: PeerId(self.source) }
+    }
+
+    /// The caller's value.
+    #[inline(always)]
+    pub(crate) const fn value(&self) -> &M {
+        &self.value
     }
 
     #[inline]

@@ -44,6 +44,7 @@ pub use pattern::{Envelope, Pattern};
 use crate::ids::{GroupId, Ignore, MessageId, PeerId, ReceiveId};
 use class::{Groups, Wanted};
 use hash::Hasher;
+pub(crate) use message::Message as Unexpected;
 use posted::PostedList;
 pub(crate) use table::Elsewhere;
 use unexpected::UnexpectedList;
@@ -91,12 +92,17 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// [`Posted::Matched`] the caller posts it again if there is room left in it.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, stay: Stay, value: R) -> Posted<M> {
-        self.post_where_it_lies(&pattern, stay, value)
+        self.post_where_it_lies(&pattern, stay, move || value)
     }
 
-    /// [`Self::post`], for a caller who has the pattern in memory anyway.
+    /// [`Self::post`], for a caller who has the pattern in memory anyway. The value is made where it is to lie.
     #[inline(always)]
-    pub(crate) fn post_where_it_lies(&mut self, pattern: &Pattern, stay: Stay, value: R) -> Posted<M> {
+    pub(crate) fn post_where_it_lies(
+        &mut self,
+        pattern: &Pattern,
+        stay: Stay,
+        value: impl Fn() -> R,
+    ) -> Posted<M> {
         if self.unexpected.store.is_short()
             && let Some(wanted) = Wanted::without_group(pattern)
         {
@@ -105,7 +111,10 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
                 found.remove();
                 return Posted::Matched { message, envelope, value };
             }
-            return Posted::Queued(self.posted.queue(wanted, stay, value));
+            return match self.posted.queue_dense(wanted, stay, &value) {
+                Some(receive) => Posted::Queued(receive),
+                None => Posted::Queued(self.posted.queue_slow(pattern, stay, value)),
+            };
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.
         match self.post_any(pattern, stay, value) {
@@ -116,9 +125,11 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
 
     #[cold]
     #[inline(never)]
-    fn post_any(&mut self, pattern: &Pattern, stay: Stay, value: R) -> Posted<M> {
+    fn post_any(&mut self, pattern: &Pattern, stay: Stay, value: impl Fn() -> R) -> Posted<M> {
         match self.take_unexpected_for(pattern) {
-            Ok(Some((message, envelope, value))) => Posted::Matched { message, envelope, value },
+            Ok(Some((message, taken))) => {
+                Posted::Matched { message, envelope: taken.envelope(), value: *taken.value() }
+            }
             Ok(None) => self.post_past_index(pattern, stay, value, true),
             Err(_) => self.post_past_index(pattern, stay, value, false),
         }
@@ -131,7 +142,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     pub(crate) fn take_unexpected_for(
         &mut self,
         pattern: &Pattern,
-    ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
+    ) -> Result<Option<(MessageId, &Unexpected<M>)>, Elsewhere> {
         let Some(wanted) = Wanted::without_group(pattern) else { return Err(Elsewhere) };
         self.unexpected.take_first_quick(&wanted, &self.groups)
     }
@@ -142,7 +153,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         &mut self,
         pattern: &Pattern,
         stay: Stay,
-        value: R,
+        value: impl Fn() -> R,
         none_indexed: bool,
     ) -> Posted<M> {
         let wanted = Wanted::new(pattern);
@@ -153,7 +164,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         };
         match taken {
             Some((message, envelope, value)) => Posted::Matched { message, envelope, value },
-            None => Posted::Queued(self.posted.queue(wanted, stay, value)),
+            None => Posted::Queued(self.posted.queue(pattern, stay, value)),
         }
     }
 
@@ -164,6 +175,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
             && self.unexpected.change_recent(&wanted)
             && let Ok(taken) = self.take_unexpected_for(pattern)
         {
+            let taken = taken.map(|(id, message)| (id, message.envelope(), *message.value()));
             return taken.or_else(|| self.unexpected.take_first_dense(&wanted, &self.groups));
         }
         self.take_unexpected_slow(&wanted)
@@ -177,6 +189,12 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// A message goes to the earliest receive that fits, or else joins the unexpected ones.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+        self.arrive_with(envelope, move || value)
+    }
+
+    /// [`Self::arrive`], with a value that is made where it is to lie.
+    #[inline(always)]
+    pub(crate) fn arrive_with(&mut self, envelope: Envelope, value: impl Fn() -> M) -> Arrived<R> {
         if self.posted.store.is_short() {
             let Some(found) = self.posted.find_current(&envelope) else {
                 return Arrived::Unexpected(self.unexpected.queue(&envelope, value, &self.groups));
@@ -194,23 +212,51 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         }
     }
 
-    /// The quick half of [`Self::post`] of a receive that leaves with its first match: `None`, and nothing has
-    /// changed, if a message fits or that cannot be told without a call.
+    /// The other half of [`Self::try_queue_posted`].
     #[inline(always)]
-    pub fn try_post(&mut self, pattern: &Pattern, value: R) -> Option<ReceiveId> {
+    pub(crate) fn queue_posted_slow(&mut self, pattern: &Pattern, value: impl Fn() -> R) -> ReceiveId {
+        self.posted.queue_slow(pattern, Stay::Once, value)
+    }
+
+    /// The quick half of [`Self::post`] where no message waits, of a receive that leaves with its first match: `None`,
+    /// and nothing has changed, if that takes more than a place among the newest. Makes no call.
+    #[inline(always)]
+    pub(crate) fn try_queue_posted(&mut self, pattern: &Pattern, value: impl Fn() -> R) -> Option<ReceiveId> {
+        self.posted.queue_dense(Wanted::without_group(pattern)?, Stay::Once, value)
+    }
+
+    /// The quick half of [`Self::arrive`]: the value of the earliest receive that fits, which has left the list, or
+    /// that there is none. An error, and nothing has changed, if that cannot be told without a call.
+    #[inline(always)]
+    pub(crate) fn try_take_posted_for(&mut self, envelope: &Envelope) -> Result<Option<&R>, Elsewhere> {
+        if !self.posted.store.is_short() {
+            return Err(Elsewhere);
+        }
+        match self.posted.find_current(envelope) {
+            Some(found) if found.entry.is_plain() => Ok(Some(found.remove_and_read(|entry| &entry.value))),
+            Some(_) => Err(Elsewhere),
+            None => Ok(None),
+        }
+    }
+
+    /// The quick half of [`Self::post`] where messages wait: the earliest that fits, which has left the list, or that
+    /// there is none. An error, and nothing has changed, if that cannot be told without a call.
+    #[inline(always)]
+    pub(crate) fn try_take_unexpected_for(
+        &mut self,
+        pattern: &Pattern,
+    ) -> Result<Option<&Unexpected<M>>, Elsewhere> {
         if !self.unexpected.store.is_short() {
-            return None;
+            return Err(Elsewhere);
         }
-        let wanted = Wanted::without_group(pattern)?;
-        if self.unexpected.find_current(&wanted).is_some() {
-            return None;
-        }
-        self.posted.queue_dense(wanted, Stay::Once, value)
+        let Some(wanted) = Wanted::without_group(pattern) else { return Err(Elsewhere) };
+        let found = self.unexpected.find_current(&wanted);
+        Ok(found.map(|found| found.remove_and_read(|entry| entry)))
     }
 
     #[cold]
     #[inline(never)]
-    fn arrive_any(&mut self, envelope: Envelope, value: M) -> Arrived<R> {
+    fn arrive_any(&mut self, envelope: Envelope, value: impl Fn() -> M) -> Arrived<R> {
         match self.take_posted_for(&envelope) {
             Ok(Some((receive, value))) => Arrived::Matched { receive, value },
             Ok(None) => self.arrive_past_index(&envelope, value, true),
@@ -234,7 +280,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     pub(crate) fn arrive_past_index(
         &mut self,
         envelope: &Envelope,
-        value: M,
+        value: impl Fn() -> M,
         none_indexed: bool,
     ) -> Arrived<R> {
         let taken = if none_indexed {
@@ -280,13 +326,30 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// Post a receive that no waiting message fits: [`Self::first_unexpected`] said so, or the caller took it.
     #[inline(always)]
     pub fn queue_posted(&mut self, pattern: Pattern, stay: Stay, value: R) -> ReceiveId {
-        self.posted.queue(Wanted::new(&pattern), stay, value)
+        self.posted.queue(&pattern, stay, move || value)
+    }
+
+    /// [`Self::queue_posted`], with a value that is made where it is to lie.
+    #[inline(always)]
+    pub(crate) fn queue_posted_with(
+        &mut self,
+        pattern: &Pattern,
+        stay: Stay,
+        value: impl Fn() -> R,
+    ) -> ReceiveId {
+        self.posted.queue(pattern, stay, value)
     }
 
     /// Add a message that no posted receive fits: [`Self::first_posted`] said so.
     #[inline(always)]
     pub fn queue_unexpected(&mut self, envelope: Envelope, value: M) -> MessageId {
-        self.unexpected.queue(&envelope, value, &self.groups)
+        self.unexpected.queue(&envelope, move || value, &self.groups)
+    }
+
+    /// [`Self::queue_unexpected`], with a value that is made where it is to lie.
+    #[inline(always)]
+    pub(crate) fn queue_unexpected_with(&mut self, envelope: &Envelope, value: impl Fn() -> M) -> MessageId {
+        self.unexpected.queue(envelope, value, &self.groups)
     }
 
     /// Take a receive off the list, whether it stays or not: it matched or was cancelled. None if the id is stale.
@@ -397,6 +460,12 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     /// The unexpected messages whose value is wanted, in the order of arrival. Looks at every slot ever used.
     pub fn unexpected_where(&self, wanted: impl Fn(&M) -> bool) -> Vec<MessageId> {
         self.unexpected.ids_by_value(wanted)
+    }
+
+    /// Call with the peer of each posted receive that names one and with the sender of each unexpected message, and say
+    /// how many slots were looked at: of a list that is not empty, every slot ever used.
+    pub fn for_each_peer(&self, each: &mut dyn FnMut(PeerId)) -> usize {
+        self.posted.for_each_peer(each) + self.unexpected.for_each_peer(each)
     }
 
     /// The group that a peer is in.

@@ -9,7 +9,7 @@ use super::receive::{DENSE, Receive, STAYS, UNCLASSED};
 use super::store::{Dense, Entry, NO_SLOT, Store};
 use super::table::{Elsewhere, Place};
 use super::{Statistics, Stay};
-use crate::ids::ReceiveId;
+use crate::ids::{PeerId, ReceiveId};
 
 /// The list of posted receives.
 #[derive(Clone)]
@@ -55,29 +55,33 @@ impl<R: Copy> PostedList<R> {
 
     /// Add a receive at the end of the list. Budget: 25 instructions dense, 100 indexed.
     #[inline(always)]
-    pub(super) fn queue(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
-        match self.queue_dense(wanted, stay, value) {
+    pub(super) fn queue(&mut self, pattern: &Pattern, stay: Stay, value: impl Fn() -> R) -> ReceiveId {
+        match self.queue_dense(Wanted::new(pattern), stay, &value) {
             Some(id) => id,
-            // Put together again, so that only who comes here has it in memory.
-            None => {
-                let Wanted { tag, mask, source_mask, source, is_group } = wanted;
-                self.queue_slow(Wanted { tag, mask, source_mask, source, is_group }, stay, value)
-            }
+            None => self.queue_slow(pattern, stay, value),
         }
     }
 
     #[inline(always)]
-    pub(super) fn queue_dense(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
+    pub(super) fn queue_dense(
+        &mut self,
+        wanted: Wanted,
+        stay: Stay,
+        value: impl Fn() -> R,
+    ) -> Option<ReceiveId> {
         let (slot, sequence, receive) = self.store.next_dense()?;
-        receive.write(wanted, stay, value, sequence);
+        receive.write(wanted, stay, sequence, value);
         Some(ReceiveId::new(slot, low(sequence)))
     }
 
+    /// [`Self::queue_dense`] found no room. What is wanted is read again from the pattern, so that only who comes here
+    /// has it in memory.
     #[cold]
     #[inline(never)]
-    fn queue_slow(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
+    pub(super) fn queue_slow(&mut self, pattern: &Pattern, stay: Stay, value: impl Fn() -> R) -> ReceiveId {
+        let wanted = Wanted::new(pattern);
         if !self.store.is_indexed()
-            && let Some(id) = self.make_room(wanted, stay, value)
+            && let Some(id) = self.make_room(wanted, stay, &value)
         {
             return id;
         }
@@ -89,8 +93,8 @@ impl<R: Copy> PostedList<R> {
             return self.queue_unclassed(wanted, stay, value);
         };
         let fragment = fragment(self.hasher, wanted.key());
-        let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
-        receive.write(wanted, stay, value, sequence);
+        let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value()));
+        receive.write(wanted, stay, sequence, value);
         receive.write_indexed(slot, number + 1, fragment);
         if class.table.insert_quick(fragment, slot) {
             self.occupied |= 1 << number;
@@ -103,19 +107,19 @@ impl<R: Copy> PostedList<R> {
     /// Add a receive as a dense one after all if there is room, or is once some others have become indexed.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, wanted: Wanted, stay: Stay, value: R) -> Option<ReceiveId> {
-        if !self.store.make_room(|| Receive::new(wanted, stay, value)) {
+    fn make_room(&mut self, wanted: Wanted, stay: Stay, value: &impl Fn() -> R) -> Option<ReceiveId> {
+        if !self.store.make_room(|| Receive::new(wanted, stay, value())) {
             self.spill();
-            self.store.make_room(|| Receive::new(wanted, stay, value));
+            self.store.make_room(|| Receive::new(wanted, stay, value()));
         }
         self.queue_dense(wanted, stay, value)
     }
 
     #[cold]
     #[inline(never)]
-    fn queue_unclassed(&mut self, wanted: Wanted, stay: Stay, value: R) -> ReceiveId {
-        let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value));
-        receive.write(wanted, stay, value, sequence);
+    fn queue_unclassed(&mut self, wanted: Wanted, stay: Stay, value: impl Fn() -> R) -> ReceiveId {
+        let (slot, sequence, receive) = self.store.next_indexed(|| Receive::new(wanted, stay, value()));
+        receive.write(wanted, stay, sequence, value);
         self.index(slot, None);
         ReceiveId::new(slot, low(sequence))
     }
@@ -313,26 +317,21 @@ impl<R: Copy> PostedList<R> {
         let key = class.key_of(message.tag.0, message.source.0, groups);
         let fragment = fragment(self.hasher, key);
         let mask = class.mask;
-        let Some(mut candidates) = class.table.candidates(fragment) else { return Ok(None) };
-        while let Some(slot) = candidates.slot() {
-            let receive = self.store.at_mut(slot);
-            if !receive.has_key(mask, key) {
-                candidates.skip();
-                continue;
-            }
-            if receive.state & STAYS != 0 || receive.link.next() != slot {
-                return Err(Elsewhere);
-            }
-            candidates.clear();
-            let (sequence, value) = (receive.sequence, receive.value);
-            receive.release();
-            if class.table.keys() == 0 {
-                self.occupied = 0;
-            }
-            self.store.note_taken(slot, sequence);
-            return Ok(Some((ReceiveId::new(slot, low(sequence)), value)));
+        let Some(candidates) = class.table.candidates(fragment) else { return Ok(None) };
+        let Some(slot) = candidates.slot() else { return candidates.end() };
+        // The first of them nearly always; a loop would have more words to keep than there are registers.
+        let receive = self.store.at_mut(slot);
+        if !receive.has_key(mask, key) || receive.state & STAYS != 0 || receive.link.next() != slot {
+            return Err(Elsewhere);
         }
-        candidates.end()
+        candidates.clear();
+        let (sequence, value) = (receive.sequence, receive.value);
+        receive.release();
+        if class.table.keys() == 0 {
+            self.occupied = 0;
+        }
+        self.store.note_taken(slot, sequence);
+        Ok(Some((ReceiveId::new(slot, low(sequence)), value)))
     }
 
     #[inline(always)]
@@ -477,6 +476,15 @@ impl<R: Copy> PostedList<R> {
     pub(super) fn ids(&self) -> Vec<ReceiveId> {
         let id = |(sequence, slot)| ReceiveId::new(slot, low(sequence));
         self.store.in_order(|_| true).into_iter().map(id).collect()
+    }
+
+    /// Call with each peer that a receive names, and say how many slots were looked at.
+    pub(super) fn for_each_peer(&self, each: &mut dyn FnMut(PeerId)) -> usize {
+        self.store.for_each_of_any(|receive| {
+            if receive.source_mask != 0 {
+                each(PeerId(receive.source));
+            }
+        })
     }
 
     /// The receives of one peer become another's, at their places.

@@ -27,7 +27,8 @@ pub(super) trait Entry: Copy {
 pub(super) struct Store<T> {
     /// The ring's region, none before the first entry.
     current: Option<Box<Region<T>>>,
-    /// A bit for each place with a dense entry.
+    /// A bit for each place with a dense entry: bit 0 for the place of the next entry, bit 1 for the one after it in the
+    /// ring, and so on. So from bit 0 on they are in order of age, and the newest place is bit 63.
     held: u64,
     /// A bit for each place that the ring leaves out: all while the list is not dense.
     barred: u64,
@@ -35,8 +36,8 @@ pub(super) struct Store<T> {
     base: u32,
     /// How many entries are indexed.
     indexed: u32,
-    /// The next entry's sequence number, from 1. Modulo 64 it is the next entry's place in the ring; from there on, round
-    /// to there, places are in order of age. Numbers may be left out.
+    /// The next entry's sequence number, from 1. Modulo 64 it is the next entry's place in the ring. Numbers may be left
+    /// out.
     next_sequence: u64,
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
@@ -149,10 +150,10 @@ impl<T: Entry> Store<T> {
         (is_it && entry.sequence() != 0).then_some(entry)
     }
 
-    /// Take out a dense entry. Budget: 8 instructions.
+    /// Take out a dense entry. Budget: 10 instructions.
     #[inline(always)]
     pub(super) fn remove_dense(&mut self, slot: u32) {
-        self.held &= !(1 << (slot % PLACES));
+        self.held &= !(1 << (slot.wrapping_sub(low(self.next_sequence)) % PLACES));
         if let Some(region) = &mut self.current {
             region.0[(slot % PLACES) as usize].retire();
         }
@@ -194,17 +195,18 @@ impl<T: Entry> Store<T> {
     /// The first dense entry that `fits`. Budget: 8 instructions, and 7 an entry beside `fits`.
     #[inline(always)]
     pub(super) fn find_dense(&mut self, fits: impl Fn(&T) -> bool) -> Option<Dense<'_, T>> {
-        let next = low(self.next_sequence);
-        let mut left = self.held.rotate_right(next);
+        let mut left = self.held;
         if left == 0 {
             return None;
         }
         let region = &mut self.current.as_mut()?.0;
+        let next = low(self.next_sequence);
         loop {
-            let place = left.trailing_zeros().wrapping_add(next) % PLACES;
+            let age = left.trailing_zeros();
+            let place = age.wrapping_add(next) % PLACES;
             if fits(&region[place as usize]) {
                 let entry = &mut region[place as usize];
-                return Some(Dense { entry, slot: self.base | place, place, held: &mut self.held });
+                return Some(Dense { entry, slot: self.base | place, age, held: &mut self.held });
             }
             left &= left - 1;
             if left == 0 {
@@ -216,10 +218,10 @@ impl<T: Entry> Store<T> {
     /// The first dense entry that `fits`, to look at: its slot.
     #[inline]
     pub(super) fn look_dense(&self, fits: impl Fn(&T) -> bool) -> Option<u32> {
-        self.dense_slots(self.in_order_of_age().0).find(|slot| fits(self.at(*slot)))
+        self.dense_slots(self.held).find(|slot| fits(self.at(*slot)))
     }
 
-    /// The slots of places as [`Self::find_dense`] has them: in order of age from bit 0 on.
+    /// The slots of places in order of age.
     fn dense_slots(&self, mut left: u64) -> impl Iterator<Item = u32> + use<T> {
         let (next, base) = (low(self.next_sequence), self.base);
         std::iter::from_fn(move || {
@@ -236,11 +238,11 @@ impl<T: Entry> Store<T> {
     pub(super) fn next_dense(&mut self) -> Option<(u32, u64, &mut T)> {
         let sequence = self.next_sequence;
         let place = low(sequence) % PLACES;
-        if (self.held | self.barred) & (1 << place) != 0 {
+        if self.held & 1 != 0 || self.barred & (1 << place) != 0 {
             return None;
         }
         let region = self.current.as_mut()?;
-        self.held |= 1 << place;
+        self.held = (self.held | 1).rotate_right(1);
         self.next_sequence = sequence + 1;
         Some((self.base | place, sequence, &mut region.0[place as usize]))
     }
@@ -259,30 +261,29 @@ impl<T: Entry> Store<T> {
         if !self.is_dense() && !self.enter_dense() {
             return false;
         }
-        let (held, free) = self.in_order_of_age();
-        if free.trailing_zeros() >= held.trailing_zeros() {
+        let skipped = self.free().trailing_zeros();
+        if skipped >= self.held.trailing_zeros() {
             return false;
         }
-        self.next_sequence += u64::from(free.trailing_zeros());
+        self.next_sequence += u64::from(skipped);
+        self.held = self.held.rotate_right(skipped);
         true
     }
 
-    /// The places held and those that are free, the next first.
-    const fn in_order_of_age(&self) -> (u64, u64) {
-        let free = !(self.held | self.barred);
-        let next = low(self.next_sequence);
-        (self.held.rotate_right(next), free.rotate_right(next))
+    /// The places that are free, ordered as those that are held.
+    const fn free(&self) -> u64 {
+        !(self.held | self.barred.rotate_right(low(self.next_sequence)))
     }
 
     /// The slots of dense entries that count as indexed from now on, oldest first: those that stand in the way of the
     /// next place, or all, and the list is not dense any more, if they are many.
     pub(super) fn spill(&mut self) -> impl Iterator<Item = u32> + use<T> {
-        let (held, free) = self.in_order_of_age();
+        let (held, free) = (self.held, self.free());
         let all = free == 0 || 2 * held.count_ones() > self.allowed.count_ones();
         let spilled = if all { held } else { held & ((1 << free.trailing_zeros()) - 1) };
         let places = spilled.rotate_left(low(self.next_sequence));
         let slots = self.dense_slots(spilled);
-        self.held &= !places;
+        self.held &= !spilled;
         self.pinned[(self.base / PLACES % REGIONS) as usize] |= places;
         self.indexed += places.count_ones();
         if all {
@@ -301,7 +302,7 @@ impl<T: Entry> Store<T> {
         self.next_sequence += 1;
         self.indexed += 1;
         let slot = if self.free_len == 0 {
-            self.add_slot(filler())
+            self.add_slot(filler)
         } else {
             self.free_len -= 1;
             *self.free.at(self.free_len as usize)
@@ -311,9 +312,11 @@ impl<T: Entry> Store<T> {
 
     #[cold]
     #[inline(never)]
-    fn add_slot(&mut self, mut filler: T) -> u32 {
+    fn add_slot(&mut self, filler: impl FnOnce() -> T) -> u32 {
         let slot = self.unused_slot;
         self.unused_slot += 1;
+        // Made here, so that only who comes here has room for it on the stack.
+        let mut filler = filler();
         filler.retire();
         self.chunks.reach(slot as usize - CHUNK, filler);
         slot
@@ -417,6 +420,15 @@ impl<T: Entry> Store<T> {
         }
     }
 
+    /// The same in any order, and none is looked at where there is none: how many slots were.
+    pub(super) fn for_each_of_any(&self, mut each: impl FnMut(&T)) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        self.for_each(|_, entry| each(entry));
+        self.unused_slot as usize
+    }
+
     /// Call with each part of memory that may hold entries, in slot order: its first slot, and all of it.
     #[inline(always)]
     pub(super) fn for_each_part_mut(&mut self, mut each: impl FnMut(u32, &mut [T])) {
@@ -487,8 +499,9 @@ impl<T: Entry> Store<T> {
         assert_eq!(indexed, self.indexed());
         assert!(newest_indexed < oldest_dense);
         let mut last = 0;
-        assert_eq!(self.held & self.barred, 0);
-        for slot in self.dense_slots(self.in_order_of_age().0) {
+        assert_eq!(self.held & self.barred.rotate_right(low(self.next_sequence)), 0);
+        assert!(self.is_dense() || self.held == 0);
+        for slot in self.dense_slots(self.held) {
             let entry = self.at(slot);
             assert!(is_dense_entry(entry) && entry.sequence() > last);
             last = entry.sequence();
@@ -510,7 +523,8 @@ impl<T: Entry> Store<T> {
 pub(super) struct Dense<'a, T> {
     pub(super) entry: &'a mut T,
     pub(super) slot: u32,
-    place: u32,
+    /// Its bit.
+    age: u32,
     held: &'a mut u64,
 }
 
@@ -518,8 +532,18 @@ impl<T: Entry> Dense<'_, T> {
     /// Budget: 5 instructions.
     #[inline(always)]
     pub(super) fn remove(self) {
-        *self.held &= !(1 << self.place);
+        *self.held &= !(1 << self.age);
         self.entry.retire();
+    }
+}
+
+impl<'a, T: Entry> Dense<'a, T> {
+    /// The same, and what it says, which is good until the next entry joins the list.
+    #[inline(always)]
+    pub(super) fn remove_and_read<O>(self, read: impl FnOnce(&'a T) -> O) -> O {
+        *self.held &= !(1 << self.age);
+        self.entry.retire();
+        read(self.entry)
     }
 }
 

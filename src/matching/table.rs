@@ -53,7 +53,7 @@ pub(super) struct Cell<'a> {
     pub(super) slot: u32,
 }
 
-/// The cells of a key's own line that may be the key's, to be looked at one after the other.
+/// The cells of a key's own line that may be the key's, of which the first is looked at.
 pub(super) struct Candidates<'a> {
     line: &'a mut Line,
     /// The top bits of their bytes of the control word.
@@ -68,13 +68,7 @@ impl Candidates<'_> {
         (self.tops != 0).then(|| self.line.slot(cell_of(self.tops)))
     }
 
-    /// The first of them is not the key's.
-    #[inline(always)]
-    pub(super) fn skip(&mut self) {
-        self.tops &= self.tops - 1;
-    }
-
-    /// None of them is the key's: an error if it may be in an overflow line.
+    /// There is none: an error if the key may be in an overflow line.
     #[inline(always)]
     pub(super) fn end<T>(&self) -> Result<Option<T>, Elsewhere> {
         if self.line.link() == 0 { Ok(None) } else { Err(Elsewhere) }

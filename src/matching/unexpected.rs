@@ -13,7 +13,7 @@ use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
 use super::store::{Dense, Entry, Store};
 use super::table::Elsewhere;
-use crate::ids::MessageId;
+use crate::ids::{MessageId, PeerId};
 
 /// The list of unexpected messages.
 #[derive(Clone)]
@@ -50,33 +50,35 @@ impl<M: Copy> UnexpectedList<M> {
 
     /// Add a message at the end of the list. Budget: 25 instructions dense, 60 and 60 a live class indexed.
     #[inline(always)]
-    pub(super) fn queue(&mut self, message: &Envelope, value: M, groups: &Groups) -> MessageId {
-        match self.queue_dense(message, value) {
+    pub(super) fn queue(&mut self, message: &Envelope, value: impl Fn() -> M, groups: &Groups) -> MessageId {
+        match self.queue_dense(message, &value) {
             Some(id) => id,
             None => self.queue_slow(*message, value, groups),
         }
     }
 
     #[inline(always)]
-    pub(super) fn queue_dense(&mut self, envelope: &Envelope, value: M) -> Option<MessageId> {
+    pub(super) fn queue_dense(&mut self, envelope: &Envelope, value: impl Fn() -> M) -> Option<MessageId> {
         let (slot, sequence, message) = self.store.next_dense()?;
         debug_assert!(message.home == DENSE);
         (message.tag, message.source) = (envelope.tag.0, envelope.source.0);
-        (message.sequence, message.value) = (sequence, value);
+        message.sequence = sequence;
+        message.value = value();
         Some(MessageId::new(slot, low(sequence)))
     }
 
     #[cold]
     #[inline(never)]
-    fn queue_slow(&mut self, envelope: Envelope, value: M, groups: &Groups) -> MessageId {
+    fn queue_slow(&mut self, envelope: Envelope, value: impl Fn() -> M, groups: &Groups) -> MessageId {
         if !self.store.is_indexed()
-            && let Some(id) = self.make_room(&envelope, value, groups)
+            && let Some(id) = self.make_room(&envelope, &value, groups)
         {
             return id;
         }
-        let (slot, sequence, message) = self.store.next_indexed(|| Message::new(&envelope, value));
+        let (slot, sequence, message) = self.store.next_indexed(|| Message::new(&envelope, value()));
         (message.tag, message.source, message.home) = (envelope.tag.0, envelope.source.0, INDEXED);
-        (message.sequence, message.value) = (sequence, value);
+        message.sequence = sequence;
+        message.value = value();
         message.links = [Link::alone(slot); LINKS_WITHIN];
         let mut live = self.live;
         let mut slow = 0;
@@ -98,10 +100,15 @@ impl<M: Copy> UnexpectedList<M> {
     /// Add a message as a dense one after all if there is room, or is once some others have become indexed.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, envelope: &Envelope, value: M, groups: &Groups) -> Option<MessageId> {
-        if !self.store.make_room(|| Message::new(envelope, value)) {
+    fn make_room(
+        &mut self,
+        envelope: &Envelope,
+        value: &impl Fn() -> M,
+        groups: &Groups,
+    ) -> Option<MessageId> {
+        if !self.store.make_room(|| Message::new(envelope, value())) {
             self.spill(groups);
-            self.store.make_room(|| Message::new(envelope, value));
+            self.store.make_room(|| Message::new(envelope, value()));
         }
         self.queue_dense(envelope, value)
     }
@@ -208,7 +215,12 @@ impl<M: Copy> UnexpectedList<M> {
     /// and 11 for each further one.
     #[inline(always)]
     pub(super) fn find_current(&mut self, wanted: &Wanted) -> Option<Dense<'_, Message<M>>> {
-        self.store.find_dense(|message| message.fits(wanted))
+        let Wanted { tag, mask, source_mask, source, .. } = *wanted;
+        // Two loops, so that each has few words to keep.
+        if source_mask == 0 {
+            return self.store.find_dense(|message| (message.tag ^ tag) & mask == 0);
+        }
+        self.store.find_dense(|message| (message.tag ^ tag) & mask == 0 && message.source == source)
     }
 
     /// Take the earliest message that fits. Budget: indexed 70 instructions, and 35 for each further live class.
@@ -241,13 +253,13 @@ impl<M: Copy> UnexpectedList<M> {
 
     /// The most frequent case alone, for few instructions: the class is the one that was searched last, and what it
     /// has is alone in the key's own line. An error says nothing. No group is wanted. Budget: 90 instructions, and 50
-    /// for each further live class.
+    /// for each further live class. The message can be read where it lies until the next one joins the list.
     #[inline(always)]
     pub(super) fn take_first_quick(
         &mut self,
         wanted: &Wanted,
         groups: &Groups,
-    ) -> Result<Option<(MessageId, Envelope, M)>, Elsewhere> {
+    ) -> Result<Option<(MessageId, &Message<M>)>, Elsewhere> {
         let searches = self.searches + 1;
         let number = self.recent;
         let Some(class) = self.classes.get_mut(number) else { return Err(Elsewhere) };
@@ -257,28 +269,23 @@ impl<M: Copy> UnexpectedList<M> {
         self.searches = searches;
         class.used_at = searches;
         let fragment = fragment(self.hasher, wanted.key());
-        let Some(mut candidates) = class.table.candidates(fragment) else { return Ok(None) };
-        while let Some(slot) = candidates.slot() {
-            let message = self.store.at_mut(slot);
-            if !message.fits(wanted) {
-                candidates.skip();
-                continue;
-            }
-            // Most often of all, no other message has the key.
-            if message.links.get(number).is_none_or(|link| link.next() != slot) {
-                return Err(Elsewhere);
-            }
-            candidates.clear();
-            let (taken, sequence) = (message.taken(slot), message.sequence);
-            message.release();
-            // What is searched is live.
-            if self.live & (self.live - 1) != 0 {
-                self.unindex_from_others(slot, number, groups);
-            }
-            self.store.note_taken(slot, sequence);
-            return Ok(Some(taken));
+        let Some(candidates) = class.table.candidates(fragment) else { return Ok(None) };
+        let Some(slot) = candidates.slot() else { return candidates.end() };
+        // The first of them nearly always; a loop would have more words to keep than there are registers. Most often of
+        // all, no other message has the key.
+        let message = self.store.at_mut(slot);
+        if !message.fits(wanted) || message.links.get(number).is_none_or(|link| link.next() != slot) {
+            return Err(Elsewhere);
         }
-        candidates.end()
+        candidates.clear();
+        let sequence = message.sequence;
+        message.release();
+        // What is searched is live.
+        if self.live & (self.live - 1) != 0 {
+            self.unindex_from_others(slot, number, groups);
+        }
+        self.store.note_taken(slot, sequence);
+        Ok(Some((MessageId::new(slot, low(sequence)), self.store.at(slot))))
     }
 
     /// Make the class of what is wanted the one that [`Self::take_first_quick`] looks into: whether it was another.
@@ -446,6 +453,11 @@ impl<M: Copy> UnexpectedList<M> {
     /// The messages whose value is wanted, in order of arrival.
     pub(super) fn ids_by_value(&self, wanted: impl Fn(&M) -> bool) -> Vec<MessageId> {
         self.ids_where(|message| wanted(&message.value))
+    }
+
+    /// Call with each message's sender, and say how many slots were looked at.
+    pub(super) fn for_each_peer(&self, each: &mut dyn FnMut(PeerId)) -> usize {
+        self.store.for_each_of_any(|message| each(PeerId(message.source)))
     }
 
     fn ids_where(&self, wanted: impl Fn(&Message<M>) -> bool) -> Vec<MessageId> {

@@ -12,6 +12,7 @@ use super::fault::{Checked, Fault};
 use super::mirror::Record;
 use super::nic::Switch;
 use super::phase::Stood;
+use super::reason::Reason;
 
 /// What a list operation's completion means to the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +71,7 @@ impl Offload {
     #[inline]
     pub(crate) fn handle_decided(&mut self, device: DeviceId) {
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
+            nic.revoke();
             nic.phase.handle_decided();
         }
     }
@@ -258,6 +260,7 @@ impl Offload {
         let Some(record) = self.mirror.record(index) else { return };
         for nic in &mut self.nics {
             if nic.overlaps.contains(index) {
+                nic.revoke();
                 nic.queue.ask_again(index, record.sequence);
             }
         }
@@ -273,7 +276,9 @@ impl Offload {
         if !outstanding {
             self.push_del(index);
         }
-        self.statistics.used_by_own_device += 1;
+        if !self.counts_as_in_software(index) {
+            self.statistics.used_by_own_device += 1;
+        }
         self.left_list(index);
         true
     }
@@ -288,7 +293,7 @@ impl Offload {
     pub(crate) fn give_back(&mut self, index: usize) {
         let _given = self.mirror.step(index, Step::GivenBack);
         let Some(record) = self.mirror.record_mut(index) else { return };
-        (record.claimant, record.cancel) = (None, false);
+        (record.claimant, record.cancel, record.set_aside) = (None, false, false);
         match record.pinned {
             Some(device) => {
                 let nic = &self.nics[device.0 as usize];
@@ -296,6 +301,49 @@ impl Offload {
             }
             None => self.look_again(index),
         }
+    }
+
+    /// A message takes a receive that is in software.
+    #[inline]
+    pub(crate) fn leave_first(&mut self, index: usize) {
+        if let Some(record) = self.mirror.record(index) {
+            self.statistics.first_in_software[record.reason as usize] += 1;
+        }
+        self.leave(index);
+    }
+
+    /// A message takes a receive of which a device has taken the DEL.
+    pub(crate) fn count_taken_back(&mut self, index: usize) {
+        if !self.counts_as_in_software(index) {
+            self.statistics.taken_back += 1;
+        }
+    }
+
+    /// Whether the device does without the entry that a message takes; then it is counted here.
+    fn counts_as_in_software(&mut self, index: usize) -> bool {
+        let Some(Record { set_aside: true, reason, .. }) = self.mirror.record(index) else { return false };
+        self.statistics.in_software[*reason as usize] += 1;
+        self.statistics.first_in_software[*reason as usize] += 1;
+        true
+    }
+
+    /// The device does without an entry whose ADD it took: it is a receive in software, as far as is counted.
+    #[cold]
+    pub(crate) fn handle_set_aside(
+        &mut self,
+        device: DeviceId,
+        handle: TagHandle,
+        overlaps: bool,
+    ) -> Checked<()> {
+        let Some(record) = self.mirror.find_mut(device, handle) else {
+            return unknown_handle(device, handle, "its being set aside");
+        };
+        if !std::mem::replace(&mut record.set_aside, true) {
+            record.reason = if overlaps { Reason::OlderOverlap } else { Reason::NotRegistered };
+            self.statistics.adds = self.statistics.adds.saturating_sub(1);
+            self.statistics.set_aside += 1;
+        }
+        Ok(())
     }
 
     /// A receive ended in software.

@@ -98,6 +98,17 @@ impl Peers {
         self.paths[at] = device;
     }
 
+    /// Its number will be dealt again: nothing is known of the next.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        let at = peer.0 as usize;
+        if let Some(path) = self.paths.get_mut(at) {
+            *path = None;
+        }
+        if let Some(name) = self.named.get_mut(at).and_then(Option::take) {
+            self.names.remove(&name);
+        }
+    }
+
     /// Whether a message that fits may come through the device.
     pub(crate) fn may_come_through(&self, pattern: &Pattern, device: DeviceId) -> bool {
         match pattern.source {
@@ -109,7 +120,13 @@ impl Peers {
     /// Whether [`Self::origin`] is anybody, which needs no layout to be known.
     #[inline(always)]
     pub(crate) fn is_anybody(&self, pattern: &Pattern) -> bool {
-        pattern.source == Source::Any && self.layout.is_none()
+        pattern.source == Source::Any && self.has_no_layout()
+    }
+
+    /// Whether no tag names a sender.
+    #[inline(always)]
+    pub(crate) fn has_no_layout(&self) -> bool {
+        self.layout.is_none()
     }
 
     /// Where the messages of a receive come from.

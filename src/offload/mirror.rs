@@ -16,12 +16,21 @@ use super::reason::Reason;
 
 /// A tracked receive.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Record {
     pub(crate) receive: ReceiveId,
     /// Of its handle.
     generation: u32,
-    /// Its place holds it; else the place is free.
+    /// The device in whose list it is, if nothing has happened to it since its ADD: then a whole match needs to look at
+    /// nothing else. Whoever might change anything else ends it ([`Mirror::record_mut`]).
+    undisturbed: u32,
+    /// Its place holds it; else the place is free. Here begin four bytes that change together most often.
     in_use: bool,
+    place: Place,
+    /// A command slot is kept for its DEL.
+    pub(crate) slot_kept: bool,
+    /// The device that has or had the entry, from ADD until Released.
+    pub(crate) pinned: Option<DeviceId>,
     /// The next free place, while this one is.
     next_free: u32,
     /// Post order.
@@ -29,13 +38,10 @@ pub(crate) struct Record {
     pub(crate) pattern: Pattern,
     pub(crate) buffer: Buffer,
     pub(crate) multi_receive: bool,
-    place: Place,
-    /// The device that has or had the entry, from ADD until Released.
-    pub(crate) pinned: Option<DeviceId>,
     /// Its DEL is queued or under way.
     pub(crate) del_outstanding: bool,
-    /// A command slot is kept for its DEL.
-    pub(crate) slot_kept: bool,
+    /// The device has said that it does without it.
+    pub(crate) set_aside: bool,
     /// The user wants it cancelled.
     pub(crate) cancel: bool,
     /// The waiting message that queued the DEL.
@@ -79,23 +85,55 @@ impl Record {
 
     /// Nothing is to it any more: as every record begins, so that a place is clean when it is free.
     fn clear(&mut self) {
-        (self.multi_receive, self.wanted) = (false, false);
+        (self.multi_receive, self.wanted, self.set_aside) = (false, false, false);
         (self.del_outstanding, self.slot_kept, self.cancel, self.entangled) = (false, false, false, false);
         (self.pinned, self.claimant, self.bounce) = (None, None, None);
         (self.inactive, self.transfer) = (None, None);
+        self.undisturbed = NOBODY;
     }
 
     fn is_clear(&self) -> bool {
-        let flags = [self.multi_receive, self.wanted, self.del_outstanding, self.slot_kept];
+        let flags = [self.multi_receive, self.wanted, self.del_outstanding, self.slot_kept, self.set_aside];
         !(flags.contains(&true) || self.cancel || self.entangled)
             && (self.pinned, self.claimant, self.bounce) == (None, None, None)
             && (self.inactive, self.transfer) == (None, None)
     }
 
+    /// Its ADD is queued, and nothing else has happened to it.
+    #[inline(always)]
+    pub(crate) fn set_undisturbed(&mut self, device: DeviceId) {
+        debug_assert!(self.is_usual() && self.slot_kept && self.place == Place::Listed, "{self:?}");
+        debug_assert_eq!(self.pinned, Some(device));
+        self.undisturbed = u32::from(device.0);
+    }
+
+    /// Whether a device's handle names it, and it is there undisturbed.
+    #[inline(always)]
+    fn is_undisturbed(&self, device: DeviceId, handle: TagHandle) -> bool {
+        self.undisturbed == u32::from(device.0) && self.generation == handle.generation
+    }
+
+    /// An undisturbed one was matched, and its data is placed.
+    #[inline(always)]
+    pub(crate) fn end_undisturbed(&mut self) {
+        debug_assert_eq!(self.place.after(Step::MatchWhole), Some(Place::Gone));
+        (self.undisturbed, self.place) = (NOBODY, Place::Gone);
+    }
+
+    /// The same, and the device has let go of it: its place, this one, is free from now on.
+    #[inline(always)]
+    pub(crate) fn end_and_free_undisturbed(&mut self, index: u32, free: &mut u32) {
+        self.end_undisturbed();
+        (self.in_use, self.place, self.slot_kept, self.pinned) = (false, Place::Gone, false, None);
+        debug_assert!(self.is_clear(), "{self:?}");
+        self.next_free = *free;
+        *free = index;
+    }
+
     /// Its place, this one, is free from now on. It is clear.
     #[inline(always)]
     pub(crate) fn free(&mut self, index: u32, free: &mut u32) {
-        debug_assert!(self.is_clear(), "{self:?}");
+        debug_assert!(self.is_clear() && self.undisturbed == NOBODY, "{self:?}");
         self.in_use = false;
         self.next_free = *free;
         *free = index;
@@ -105,7 +143,7 @@ impl Record {
     /// bounce buffer, and the device was in phase when it took it.
     #[inline(always)]
     pub(crate) fn is_usual(&self) -> bool {
-        !(self.del_outstanding | self.entangled | self.wanted | self.cancel)
+        !(self.del_outstanding | self.entangled | self.wanted | self.cancel | self.set_aside)
             && self.bounce.is_none()
             && self.inactive.is_none()
     }
@@ -200,6 +238,7 @@ impl Mirror {
         self.records.push(Record {
             receive,
             generation: 0,
+            undisturbed: NOBODY,
             in_use: false,
             next_free: NO_PLACE,
             sequence: 0,
@@ -210,6 +249,7 @@ impl Mirror {
             pinned: None,
             del_outstanding: false,
             slot_kept: false,
+            set_aside: false,
             cancel: false,
             claimant: None,
             wanted: false,
@@ -234,18 +274,23 @@ impl Mirror {
 
     #[inline(always)]
     pub(crate) fn find_mut(&mut self, device: DeviceId, handle: TagHandle) -> Option<&mut Record> {
-        self.records.get_mut(handle.index as usize).filter(|record| record.is_named(device, handle))
+        let record = self.records.get_mut(handle.index as usize)?;
+        if !record.is_named(device, handle) {
+            return None;
+        }
+        record.undisturbed = NOBODY;
+        Some(record)
     }
 
-    /// With what [`Record::free`] wants.
+    /// One that is undisturbed, with what [`Record::free`] wants.
     #[inline(always)]
-    pub(crate) fn find_with_free(
+    pub(crate) fn find_undisturbed(
         &mut self,
         device: DeviceId,
         handle: TagHandle,
     ) -> Option<(&mut Record, &mut u32)> {
         let record = self.records.get_mut(handle.index as usize)?;
-        record.is_named(device, handle).then_some((record, &mut self.free))
+        record.is_undisturbed(device, handle).then_some((record, &mut self.free))
     }
 
     #[inline]
@@ -253,9 +298,12 @@ impl Mirror {
         self.records.get(index).filter(|record| record.in_use)
     }
 
+    /// To be changed: it is undisturbed no longer.
     #[inline]
     pub(crate) fn record_mut(&mut self, index: usize) -> Option<&mut Record> {
-        self.records.get_mut(index).filter(|record| record.in_use)
+        let record = self.records.get_mut(index).filter(|record| record.in_use)?;
+        record.undisturbed = NOBODY;
+        Some(record)
     }
 
     /// The handle that the record in a place has or had last.
@@ -285,6 +333,11 @@ impl Mirror {
         if let Some(record) = self.records.get_mut(index as usize) {
             record.free(index, &mut self.free);
         }
+    }
+
+    /// Every record, in no order.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| record.in_use)
     }
 
     /// All records, oldest first. Not for the hot path.
@@ -324,6 +377,29 @@ impl<'a> FreeRecord<'a> {
         *next_sequence += 1;
         (index, record)
     }
+
+    /// The same, and its ADD is queued at this device: its record, undisturbed.
+    #[inline(always)]
+    pub(crate) fn track_listed(
+        self,
+        receive: ReceiveId,
+        pattern: &Pattern,
+        buffer: &Buffer,
+        device: DeviceId,
+    ) -> TagHandle {
+        let Self { index, record, free, next_sequence } = self;
+        debug_assert!(record.is_clear(), "{record:?}");
+        debug_assert_eq!(Place::Software.after(Step::Add), Some(Place::Listed));
+        *free = record.next_free;
+        (record.receive, record.sequence) = (receive, *next_sequence);
+        (record.pattern, record.buffer) = (*pattern, *buffer);
+        (record.in_use, record.place, record.slot_kept, record.pinned) =
+            (true, Place::Listed, true, Some(device));
+        record.generation = record.generation.wrapping_add(1);
+        *next_sequence += 1;
+        record.set_undisturbed(device);
+        TagHandle { index, generation: record.generation }
+    }
 }
 
 fn index32(index: usize) -> u32 {
@@ -331,3 +407,5 @@ fn index32(index: usize) -> u32 {
 }
 
 const NO_PLACE: u32 = u32::MAX;
+/// No device.
+const NOBODY: u32 = u32::MAX;

@@ -43,7 +43,6 @@ pub use reason::{Reason, Statistics};
 pub(crate) use events::{Held, Outcome};
 pub(crate) use fault::Checked;
 pub(crate) use mirror::Record;
-pub(crate) use outbox::Outbox;
 
 use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId};
 use crate::matching::Pattern;
@@ -102,6 +101,7 @@ impl Offload {
         let silent = u32::from(silent_adds_max).min((capabilities.command_slots / 4).saturating_sub(1));
         let mut nic = Nic::new(id, capabilities, self.seed, (counters_start, silent));
         if capabilities.is_matching() {
+            nic.reserve();
             for index in self.mirror.in_order() {
                 nic.queue.push(index);
                 if let Some(record) = self.mirror.record_mut(index) {
@@ -131,7 +131,11 @@ impl Offload {
     /// Whether [`Self::poll`] would find nothing to do.
     #[inline(always)]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.nics.iter().all(Nic::is_quiet)
+        // One that does not match has nothing to do.
+        match self.nics.get(self.sole) {
+            Some(nic) => nic.is_quiet(),
+            None => self.nics.iter().all(Nic::is_quiet),
+        }
     }
 
     #[inline]
@@ -191,6 +195,7 @@ impl Offload {
         }
         for nic in &mut self.nics {
             if nic.capabilities.is_matching() {
+                nic.revoke();
                 nic.queue.push(index);
             }
         }
@@ -267,12 +272,23 @@ impl Offload {
                         .is_some_and(|record| !peers.may_come_through(&record.pattern, nic.id))
                 })
                 .collect();
+            nic.revoke();
             for index in gone {
                 nic.overlaps.remove(index);
                 nic.queue
                     .wake(index, |waiter| self.mirror.record(waiter).map_or(0, |record| record.sequence));
             }
         }
+    }
+
+    /// A peer that nothing names: its number will be dealt again.
+    pub(crate) fn forget_peer(&mut self, peer: PeerId) {
+        self.peers.forget(peer);
+    }
+
+    /// What the receives take that are tracked, of which some may have ended.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.mirror.in_use().map(|record| &record.pattern)
     }
 
     /// A peer joined a group, or left the one it was in.

@@ -9,7 +9,7 @@
 
 use crate::ids::{DeviceId, PeerId, Source, Tag, TagHandle};
 use crate::matching::Pattern;
-use crate::seam::{Buffer, Capabilities, Command, Operation};
+use crate::seam::{Add, Buffer, Capabilities, Command, Operation, Placer};
 
 use super::buffers::Bounces;
 use super::clause::{Clause, Rules};
@@ -49,6 +49,14 @@ pub(crate) struct Nic {
     entries_max: u32,
     /// Command slots kept for the DELs of those entries.
     kept: u32,
+    /// So many receives can go down now with an ADD that asks for no completion, as far as the resources of this device
+    /// and its phase go, and nobody waits or stands in the way. Whatever takes of those otherwise, or may come to stand in
+    /// the way, makes it 0; [`Self::grant`] finds out anew.
+    granted: u32,
+    /// Buffers with so many bytes more than the eager limit at most are taken.
+    direct_span: u64,
+    /// There are such, and none of them is empty.
+    is_direct: bool,
     /// DELs that take their place late (a dropped clause).
     pub(crate) late_dels: Vec<TagHandle>,
 }
@@ -76,6 +84,9 @@ impl Nic {
             entries: 0,
             entries_max: capabilities.tags.min(queue_room),
             kept: 0,
+            granted: 0,
+            direct_span: capabilities.buffer_length_max.saturating_sub(capabilities.eager_limit),
+            is_direct: (1..=capabilities.buffer_length_max).contains(&capabilities.eager_limit),
             late_dels: Vec::new(),
         }
     }
@@ -108,9 +119,68 @@ impl Nic {
         self.queue.is_empty() && self.overlaps.is_empty()
     }
 
+    /// Find out how many receives from anybody can go down without a look at anything of this device. In a device whose
+    /// list is short for its slots there are two slots for each.
+    #[inline(never)]
+    pub(crate) fn grant(&mut self, rules: Rules) {
+        self.granted = 0;
+        let may = self.is_idle() && self.is_direct && rules.hold(Clause::CountDecided);
+        if self.is_held_up().is_some() || !may {
+            return;
+        }
+        let used = self.phase.slots_used() + u64::from(self.kept) + SLOTS_FOR_SYNC;
+        let slots = u64::from(self.capabilities.command_slots).saturating_sub(used) / SLOTS_OF_AN_ENTRY;
+        let room = self.phase.silent_left().min(slots).min(self.commands.room() as u64);
+        self.granted = u32::try_from(room).unwrap_or(u32::MAX).min(self.entries_max - self.entries);
+    }
+
+    /// Whether [`Self::list_granted`] may be called for a buffer, which then is not empty.
+    #[inline(always)]
+    pub(crate) fn is_granted(&self, buffer: &Buffer) -> bool {
+        let beyond = buffer.length.wrapping_sub(self.capabilities.eager_limit);
+        self.granted > 0
+            && buffer.segments == 1
+            && beyond <= self.direct_span
+            && (!self.capabilities.registration || buffer.key != 0)
+    }
+
+    /// What was granted is so no longer.
+    #[inline(always)]
+    pub(crate) fn revoke(&mut self) {
+        self.granted = 0;
+    }
+
+    /// The ADD of a receive that was granted goes down by this hand, or else is queued.
+    #[inline(always)]
+    pub(crate) fn list_granted(
+        &mut self,
+        handle: TagHandle,
+        pattern: &Pattern,
+        buffer: &Buffer,
+        hand: &mut impl Placer,
+    ) {
+        debug_assert!(self.is_idle() && self.takes(buffer), "{self:?}");
+        self.granted -= 1;
+        self.entries += 1;
+        self.kept += 1;
+        let unexpected_count = self.phase.put_silent_add();
+        let Pattern { tag, ignore, .. } = *pattern;
+        let (tag, signalled) = (Tag(tag.0 & ignore.mask()), false);
+        self.send_add(&Add { handle, tag, ignore, buffer, unexpected_count, signalled }, hand);
+    }
+
+    /// By this hand if no command waits.
+    #[inline(always)]
+    fn send_add(&mut self, add: &Add<'_>, hand: &mut impl Placer) {
+        if !(self.commands.is_empty() && hand.add(self.id, add)) {
+            self.commands.put(add.command());
+        }
+    }
+
     /// Queue a command that is not a list operation.
     #[inline]
     pub(crate) fn push(&mut self, command: Command) {
+        self.revoke();
         if self.switch != Switch::Failed {
             self.commands.push(command);
         }
@@ -187,12 +257,17 @@ impl Nic {
         index: usize,
         bounce: Option<Buffer>,
         rules: Rules,
+        hand: &mut impl Placer,
     ) -> bool {
         let id = self.id;
         if !record.step(Step::Add) {
             return false;
         }
         (record.pinned, record.slot_kept, record.bounce) = (Some(id), true, bounce);
+        self.revoke();
+        if bounce.is_none() && record.is_usual() {
+            record.set_undisturbed(id);
+        }
         let handle = record.handle(index);
         let decided = rules.hold(Clause::CountDecided);
         let signalled = !decided || self.phase.is_add_asked();
@@ -200,14 +275,15 @@ impl Nic {
         self.entries += 1;
         self.kept += 1;
         let Pattern { tag, ignore, .. } = record.pattern;
-        let (tag, buffer) = (Tag(tag.0 & ignore.mask()), bounce.unwrap_or(record.buffer));
-        self.commands.put(Command::Add { handle, tag, ignore, buffer, unexpected_count, signalled });
+        let (tag, buffer) = (Tag(tag.0 & ignore.mask()), bounce.as_ref().unwrap_or(&record.buffer));
         self.phase.put_add(handle, signalled);
+        self.send_add(&Add { handle, tag, ignore, buffer, unexpected_count, signalled }, hand);
         true
     }
 
     /// Queue a DEL, in the slot kept for it.
     pub(crate) fn push_del(&mut self, handle: TagHandle, signalled: bool) {
+        self.revoke();
         self.kept = self.kept.saturating_sub(1);
         self.commands.push(Command::Del { handle, signalled });
         self.phase.handle_queued(Operation::Del(handle), signalled);
@@ -234,6 +310,7 @@ impl Nic {
         if self.switch == Switch::Failed || !(self.phase.is_sync_due(self.entries) || self.wants_slots()) {
             return false;
         }
+        self.revoke();
         let unexpected_count = if decided { self.phase.report() } else { self.phase.report_seen() };
         self.commands.push(Command::Sync { unexpected_count, signalled: true });
         self.phase.handle_queued(Operation::Sync, true);
@@ -254,6 +331,7 @@ impl Nic {
         }
         let buffers = self.phase.poll_buffers(budget);
         if buffers > 0 {
+            self.revoke();
             self.commands.push(Command::Receive { buffers });
         }
     }
@@ -270,9 +348,17 @@ impl Nic {
         self.entries = self.entries.saturating_sub(1);
     }
 
+    /// The device matched an entry and let go of it, which had a slot kept for its DEL.
+    #[inline(always)]
+    pub(crate) fn handle_matched_and_released(&mut self) {
+        self.kept -= 1;
+        self.entries -= 1;
+    }
+
     /// The device failed: it holds nothing any more. Handles whose DELs were outstanding.
     pub(crate) fn fail(&mut self) -> Vec<TagHandle> {
         self.switch = Switch::Failed;
+        self.revoke();
         self.entries = 0;
         self.kept = 0;
         self.commands.clear();

@@ -26,6 +26,18 @@ impl<T: Copy> Outbox<T> {
         self.end < self.items.len()
     }
 
+    /// Whether nothing is in the queue. What is empty starts over.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        debug_assert!(self.end > 0 || self.read == 0);
+        self.end == 0
+    }
+
+    /// How often [`Self::put`] may be called.
+    pub(crate) fn room(&self) -> usize {
+        self.items.len() - self.end
+    }
+
     /// Append to a queue that has room.
     #[inline(always)]
     pub(crate) fn put(&mut self, item: T) {
@@ -69,20 +81,6 @@ impl<T: Copy> Outbox<T> {
         if self.read < self.end { self.items.get(self.read) } else { None }
     }
 
-    /// Take the oldest. It lies where it was until something is appended.
-    #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<&T> {
-        let at = self.read;
-        if at == self.end {
-            return None;
-        }
-        self.read = at + 1;
-        if self.read == self.end {
-            self.clear();
-        }
-        self.items.get(at)
-    }
-
     /// Forget so many of the oldest, or all if there are fewer.
     #[inline(always)]
     pub(crate) fn skip(&mut self, count: usize) {
@@ -122,18 +120,10 @@ impl<T: Copy> Outbox<T> {
         self.skip(0);
         Some(item)
     }
-
-    /// Fill a slice, and say how much of it.
-    pub(crate) fn pop_into(&mut self, into: &mut [T]) -> usize {
-        let count = into.len().min(self.len());
-        into[..count].copy_from_slice(&self.items()[..count]);
-        self.skip(count);
-        count
-    }
 }
 
 /// Room of a queue in use.
-const ROOM_MIN: usize = 16;
+const ROOM_MIN: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -148,16 +138,12 @@ mod tests {
                 outbox.push(next_in);
                 next_in += 1;
             }
-            let mut piece = [0; 3];
-            let count = if round % 7 == 0 {
-                usize::from(outbox.pop().inspect(|&&item| piece[0] = item).is_some())
-            } else {
-                outbox.pop_into(&mut piece)
-            };
-            for item in &piece[..count] {
+            let count = outbox.len().min(if round % 7 == 0 { 1 } else { 3 });
+            for item in &outbox.items()[..count] {
                 assert_eq!(*item, next_out);
                 next_out += 1;
             }
+            outbox.skip(count);
         }
         assert_eq!(outbox.len(), (next_in - next_out) as usize);
         assert!(outbox.items.len() <= 512, "what was read is given up: {}", outbox.items.len());
@@ -167,12 +153,13 @@ mod tests {
     fn one_is_taken_out_of_the_middle_and_the_rest_stays_in_order() {
         let mut outbox = Outbox::new();
         (0..5).for_each(|item| outbox.push(item));
-        assert_eq!(outbox.pop(), Some(&0));
+        assert_eq!(outbox.first(), Some(&0));
+        outbox.skip(1);
         assert_eq!(outbox.remove(1), Some(2));
         assert_eq!(outbox.remove(9), None);
         assert_eq!(outbox.items(), [1, 3, 4]);
         outbox.skip(2);
         assert_eq!(outbox.remove(0), Some(4));
-        assert_eq!((outbox.len(), outbox.pop().copied(), outbox.first()), (0, None, None));
+        assert_eq!((outbox.len(), outbox.first()), (0, None));
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Phase {
     /// The last one that was told to have found every entry before it active, or to have made it so.
     in_phase: u64,
     /// So many ADDs in a row may ask for no completion.
-    silent_max: u64,
+    silent_max: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +88,7 @@ impl Phase {
             freed: 0,
             silent: 0,
             in_phase: 0,
-            silent_max: silent_max.into(),
+            silent_max,
         }
     }
 
@@ -160,7 +160,7 @@ impl Phase {
     /// run of ADDs wait for a completion that nobody asked for.
     #[inline(always)]
     pub(crate) fn is_add_asked(&self) -> bool {
-        self.handled != self.reported || self.queued - self.asked >= self.silent_max
+        self.handled != self.reported || self.queued - self.asked >= u64::from(self.silent_max)
     }
 
     /// An ADD was queued, and there was room.
@@ -175,6 +175,24 @@ impl Phase {
         } else {
             self.silent = number;
         }
+    }
+
+    /// So many ADDs can be queued now that ask for no completion, one after the other.
+    pub(crate) fn silent_left(&self) -> u64 {
+        if self.handled == self.reported {
+            u64::from(self.silent_max).saturating_sub(self.queued - self.asked)
+        } else {
+            0
+        }
+    }
+
+    /// One of those was queued: the count that goes with it.
+    #[inline(always)]
+    pub(crate) fn put_silent_add(&mut self) -> u16 {
+        debug_assert!(!self.is_add_asked());
+        self.queued += 1;
+        self.silent = self.queued;
+        Self::wire(self.reported)
     }
 
     /// An operation was queued that is no ADD.
@@ -292,7 +310,7 @@ impl Phase {
     /// Whether slots are used, and no completion that would free them was asked for.
     #[must_use]
     pub(crate) fn is_nothing_asked(&self) -> bool {
-        self.outstanding.len() == 0 && self.queued != self.freed
+        self.outstanding.is_empty() && self.queued != self.freed
     }
 
     /// How many buffers to post now; in batches, unless the device is about to run dry.

@@ -4,7 +4,7 @@
 //! look-up per live class ([`super::overlap`]). The length of the posted list does not enter.
 
 use crate::ids::{DeviceId, PeerId, Source, TagHandle};
-use crate::seam::Buffer;
+use crate::seam::{Buffer, NoPlacer};
 
 use super::clause::Clause;
 use super::entry::{Place, Step};
@@ -105,6 +105,7 @@ impl Offload {
                 if (record.place().is_posted() || record.del_outstanding)
                     && self.peers.may_come_through(&record.pattern, nic.id)
                 {
+                    nic.revoke();
                     nic.overlaps.insert(index, record.sequence, record.pattern);
                 }
             }
@@ -130,6 +131,7 @@ impl Offload {
         let Some(record) = self.mirror.record_mut(index) else { return };
         record.entangled = true;
         let nic = &mut self.nics[at];
+        nic.revoke();
         if self.peers.may_come_through(&record.pattern, nic.id) {
             nic.overlaps.insert(index, record.sequence, record.pattern);
         }
@@ -166,7 +168,7 @@ impl Offload {
         let nic = &mut self.nics[at];
         let Some(record) = self.mirror.record_mut(index) else { return };
         nic.reserve();
-        if !nic.list(record, index, bounce, self.rules) {
+        if !nic.list(record, index, bounce, self.rules, &mut NoPlacer) {
             return;
         }
         self.statistics.adds += 1;
@@ -186,6 +188,7 @@ impl Offload {
     /// Those that waited for this one are looked at again.
     pub(super) fn wake(&mut self, at: usize, index: usize) {
         let mirror = &self.mirror;
+        self.nics[at].revoke();
         self.nics[at].queue.wake(index, |waiter| mirror.record(waiter).map_or(0, |record| record.sequence));
     }
 
@@ -195,6 +198,7 @@ impl Offload {
         let Some(nic) = self.nics.get_mut(at).filter(|nic| !matches!(nic.switch, Switch::Failed)) else {
             return;
         };
+        nic.revoke();
         if on {
             nic.switch = Switch::On;
             self.reconsider_all(at);
@@ -208,6 +212,7 @@ impl Offload {
     pub(crate) fn distrust(&mut self, device: DeviceId) {
         if let Some(nic) = self.nics.get_mut(device.0 as usize).filter(|nic| nic.switch == Switch::On) {
             nic.switch = Switch::Faulty;
+            nic.revoke();
         }
     }
 
@@ -241,6 +246,7 @@ impl Offload {
                     self.store(at, index);
                     if in_software {
                         // The tag may name its source now.
+                        self.nics[at].revoke();
                         self.nics[at].queue.ask_again(index, sequence);
                     }
                 }
@@ -267,6 +273,7 @@ impl Offload {
             let Some(record) = self.mirror.record(index) else { continue };
             if record.place() == Place::Software && self.nics[at].overlaps.contains(index) {
                 let sequence = record.sequence;
+                self.nics[at].revoke();
                 self.nics[at].queue.ask_again(index, sequence);
             }
         }

@@ -6,11 +6,11 @@
 //!
 //! Not here: rules of its own.
 
-use crate::ids::{DeviceId, ReceiveId, TagHandle};
+use crate::ids::{DeviceId, ReceiveId, Source, TagHandle};
 use crate::matching::Pattern;
-use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone};
+use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone, Placer};
 
-use super::entry::{Place, Step};
+use super::entry::Place;
 use super::mirror::FreeRecord;
 use super::nic::Nic;
 use super::stretches::{Spot, Stretches};
@@ -45,7 +45,26 @@ impl Offload {
         }
         let place = self.mirror.free_record()?;
         let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
-        Some(StraightDown { nic, place, stretches, statistics, rules: self.rules })
+        let is_grantable = self.peers.has_no_layout();
+        Some(StraightDown { nic, place, stretches, statistics, rules: self.rules, is_grantable })
+    }
+
+    /// The same where nothing of the device needs to be looked at, as was granted. Budget: 30 instructions.
+    #[inline(always)]
+    pub(crate) fn way_straight(&mut self, pattern: &Pattern, buffer: &Buffer) -> Option<StraightDown<'_>> {
+        let nic = self.nics.get_mut(self.sole)?;
+        // Only where there is no layout is anything granted.
+        debug_assert!(!nic.is_granted(buffer) || self.peers.has_no_layout());
+        let may = nic.is_granted(buffer)
+            && pattern.source == Source::Any
+            && self.stretches.is_behind_all_that_is_not_empty(buffer);
+        if !may {
+            return None;
+        }
+        let place = self.mirror.free_record()?;
+        let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
+        let is_grantable = true;
+        Some(StraightDown { nic, place, stretches, statistics, rules: self.rules, is_grantable })
     }
 
     /// The same, of a buffer anywhere: for [`Self::go_down_among`].
@@ -55,16 +74,30 @@ impl Offload {
     }
 
     /// The receive was posted, and goes the way that was found.
-    pub(crate) fn go_down_among(&mut self, way: WayDown, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
-        self.list_straight(way.record, id, pattern, buffer);
+    pub(crate) fn go_down_among(
+        &mut self,
+        way: WayDown,
+        id: ReceiveId,
+        pattern: &Pattern,
+        buffer: &Buffer,
+        hand: &mut impl Placer,
+    ) {
         self.stretches.put(way.spot, buffer, way.record);
+        self.list_straight(way.record, id, pattern, buffer, hand);
     }
 
-    fn list_straight(&mut self, index: u32, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
+    fn list_straight(
+        &mut self,
+        index: u32,
+        id: ReceiveId,
+        pattern: &Pattern,
+        buffer: &Buffer,
+        hand: &mut impl Placer,
+    ) {
         let Some(nic) = self.nics.get_mut(self.sole) else { return };
         let reason = nic.held_up_by;
         let Some(record) = self.mirror.track_at(index, id, pattern, buffer, reason) else { return };
-        let is_listed = nic.list(record, index as usize, None, self.rules);
+        let is_listed = nic.list(record, index as usize, None, self.rules, hand);
         debug_assert!(is_listed, "it was in software");
         self.statistics.tracked += 1;
         self.statistics.adds += 1;
@@ -85,11 +118,10 @@ impl Offload {
     #[inline(always)]
     pub(crate) fn usual_match(&mut self, device: DeviceId, matched: &Match) -> Option<UsualMatch<'_>> {
         let nic = self.nics.get_mut(device.0 as usize)?;
-        let (record, free) = self.mirror.find_with_free(device, matched.handle)?;
-        let is_usual = record.is_usual() & record.slot_kept & (record.place() == Place::Listed);
-        if !is_usual || matched.stage != MatchStage::Complete {
+        if matched.stage != MatchStage::Complete {
             return None;
         }
+        let (record, free) = self.mirror.find_undisturbed(device, matched.handle)?;
         let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
         Some(UsualMatch { nic, record, free, stretches, statistics })
     }
@@ -117,6 +149,7 @@ pub(crate) struct StraightDown<'a> {
     stretches: &'a mut Stretches,
     statistics: &'a mut Statistics,
     rules: Rules,
+    is_grantable: bool,
 }
 
 impl StraightDown<'_> {
@@ -128,14 +161,34 @@ impl StraightDown<'_> {
 
     /// It was posted. Budget: 75 instructions.
     #[inline(always)]
-    pub(crate) fn go(self, id: ReceiveId, pattern: &Pattern, buffer: &Buffer) {
-        let Self { nic, place, stretches, statistics, rules } = self;
+    pub(crate) fn go(self, id: ReceiveId, pattern: &Pattern, buffer: &Buffer, hand: &mut impl Placer) {
+        let Self { nic, place, stretches, statistics, rules, is_grantable } = self;
         let (index, record) = place.track(id, pattern, buffer, nic.held_up_by);
-        let is_listed = nic.list(record, index as usize, None, rules);
+        let is_listed = nic.list(record, index as usize, None, rules, hand);
         debug_assert!(is_listed, "it was in software");
         stretches.put_last(buffer, index);
         statistics.tracked += 1;
         statistics.adds += 1;
+        if is_grantable {
+            nic.grant(rules);
+        }
+    }
+
+    /// The same of one on [`Offload::way_straight`]. Budget: 65 instructions.
+    #[inline(always)]
+    pub(crate) fn go_straight(
+        self,
+        id: ReceiveId,
+        pattern: &Pattern,
+        buffer: &Buffer,
+        hand: &mut impl Placer,
+    ) {
+        let Self { nic, place, stretches, statistics, .. } = self;
+        let handle = place.track_listed(id, pattern, buffer, nic.id);
+        stretches.put_last(buffer, handle.index);
+        statistics.tracked += 1;
+        statistics.adds += 1;
+        nic.list_granted(handle, pattern, buffer, hand);
     }
 }
 
@@ -166,12 +219,13 @@ impl UsualMatch<'_> {
     #[inline(always)]
     pub(crate) fn finish(self, matched: &Match) {
         let Self { nic, record, free, stretches, statistics } = self;
-        let stepped = record.step(Step::MatchWhole);
-        debug_assert!(stepped, "it was listed");
         statistics.matched_by_device += 1;
         if matched.released {
-            stretches.remove(&release(record, nic));
-            record.free(matched.handle.index, free);
+            nic.handle_matched_and_released();
+            record.end_and_free_undisturbed(matched.handle.index, free);
+            stretches.remove(&record.buffer);
+        } else {
+            record.end_undisturbed();
         }
     }
 }

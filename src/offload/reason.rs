@@ -92,6 +92,9 @@ pub struct Statistics {
     pub used_by_own_device: u64,
     /// Receives in a NIC that a message of another path took.
     pub taken_back: u64,
+    /// Receives that a device took and does without ([`Event::SetAside`](crate::seam::Event::SetAside)). They count as
+    /// in software, and not as ADDs.
+    pub set_aside: u64,
     /// DELs that came too late.
     pub dels_too_late: u64,
     /// Completions with the hint `IBV_WC_TM_SYNC_REQ`.
@@ -101,6 +104,9 @@ pub struct Statistics {
     /// Receives that left the posted list without a device's match, by their reason then, in the order of
     /// [`Reason::ALL`].
     pub in_software: [u64; Reason::ALL.len()],
+    /// Of those, receives that a message took which came when they were posted: the messages that the host matched with
+    /// receives that were there before them. A multi-receive buffer counts once for each message.
+    pub first_in_software: [u64; Reason::ALL.len()],
 }
 
 impl Statistics {
@@ -108,5 +114,23 @@ impl Statistics {
     #[must_use]
     pub const fn ended(&self, reason: Reason) -> u64 {
         self.in_software[reason as usize]
+    }
+
+    /// Receives that were posted before their message came, and were matched in software for this reason.
+    #[must_use]
+    pub const fn first_ended(&self, reason: Reason) -> u64 {
+        self.first_in_software[reason as usize]
+    }
+
+    /// Receives that were posted before their message came, as far as the host can tell: it knew of the receive first.
+    ///
+    /// All of those are in it whose message's header came to the device later than they were posted. The others are of
+    /// messages that a device had in its hands by then, and had not told: those are in [`Self::used_by_own_device`] if the
+    /// receive was on its way into the list, else in [`Self::first_in_software`]. What a device matches was posted before,
+    /// in any case. So [`Self::matched_by_device`] over this is the least that their share can be.
+    #[must_use]
+    pub fn posted_first(&self) -> u64 {
+        let in_software: u64 = self.first_in_software.iter().sum();
+        self.matched_by_device + self.used_by_own_device + self.taken_back + in_software
     }
 }

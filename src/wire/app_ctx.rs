@@ -61,8 +61,11 @@ impl SendFlags {
     /// Remote CQ data comes with the message (`FI_REMOTE_CQ_DATA`): as the immediate of a message with a tag, in
     /// the header of one without.
     pub const CQ_DATA: Self = Self(0x04);
+    /// The payload is to be read: in RNDV, and in its FIN. Where a device matches a message in steps nothing else says so
+    /// (decision 0022).
+    pub const TO_BE_READ: Self = Self(0x08);
     /// All that have a meaning.
-    pub const ALL: Self = Self(0x07);
+    pub const ALL: Self = Self(0x0F);
 
     /// The eight bits.
     #[must_use]

@@ -41,28 +41,26 @@ impl Credits {
     }
 }
 
-/// Why the payload of a rendezvous was not read.
+/// Why the payload of a rendezvous was not read. The operation has failed. (Who cannot read at all says so in its hello:
+/// decision 0022.)
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum RefusedRendezvous {
-    /// This side cannot read there at all: send the payload in another way.
-    CannotRead = 1,
-    /// The read failed: a key that is not valid, or memory that is gone. The operation has failed.
+    /// The read failed: a key that is not valid, or memory that is gone.
     ReadFailed = 2,
-    /// The receive went away while the read was under way. The operation has failed.
+    /// The receive went away while the read was under way.
     Cancelled = 3,
 }
 
 impl RefusedRendezvous {
     pub(super) const fn from_byte(byte: u8) -> Result<Self, WireError> {
         match byte {
-            1 => Ok(Self::CannotRead),
             2 => Ok(Self::ReadFailed),
             3 => Ok(Self::Cancelled),
             _ => Err(WireError::Value {
                 field: "reason of a refused rendezvous",
                 value: byte as u64,
-                expected: Expected::OneOf("1 (cannot read), 2 (read failed) or 3 (cancelled)"),
+                expected: Expected::OneOf("2 (read failed) or 3 (cancelled)"),
                 offset: CODE_OFFSET,
             }),
         }

@@ -1,15 +1,15 @@
 //! The short ways of an engine with one device that matches against the general ones: an engine whose tags might name
-//! senders takes no short way down. Both must say and do the same.
+//! senders takes no short way down. Both must say and do the same, whether ADDs go down by a hand or as commands.
 
 use std::collections::VecDeque;
 
 use super::hand::{NIC, any, nic};
 use crate::engine::{Completion, Config, Engine, Kind, Posting, Receive};
-use crate::ids::{MessageToken, PeerId, ReceiveId, Tag, TagHandle};
+use crate::ids::{DeviceId, MessageToken, PeerId, ReceiveId, Tag, TagHandle};
 use crate::offload::TagLayout;
 use crate::seam::{
-    Arrival, Buffer, Capabilities, Command, Event, EventSink, Header, Match, MatchStage, Operation,
-    OperationDone,
+    Add, Arrival, Buffer, Capabilities, Command, Event, EventSink, Header, Match, MatchStage, Operation,
+    OperationDone, Placer,
 };
 
 /// A small generator: the same numbers on every machine.
@@ -30,6 +30,8 @@ struct Pair {
     short: Engine,
     general: Engine,
     numbers: Numbers,
+    hand: Hand,
+    by_hand: usize,
     /// List operations without their completion, in order.
     outstanding: VecDeque<Operation>,
     listed: Vec<(TagHandle, Tag)>,
@@ -58,6 +60,8 @@ impl Pair {
             // No tag has that bit and no peer a name.
             general: engine(Some(TagLayout { source_bits: 1 << 63 }), &[nic]),
             numbers: Numbers(seed),
+            hand: Hand::default(),
+            by_hand: 0,
             outstanding: VecDeque::new(),
             listed: Vec::new(),
             early: Vec::new(),
@@ -69,14 +73,24 @@ impl Pair {
     }
 
     fn step(&mut self) {
-        match self.numbers.below(20) {
-            0..5 => self.post(),
+        let kind = self.numbers.below(20);
+        if kind < 5 {
+            self.post();
+            // Batches form, in which what was posted waits for what comes.
+            if self.numbers.below(2) == 0 {
+                return;
+            }
+        } else {
+            self.take();
+        }
+        match kind {
+            0..5 => {}
             5..11 => self.complete_operation(),
             11..15 => self.match_one(),
             15 => self.arrive(),
             _ => self.cancel_or_release(),
         }
-        self.compare();
+        self.take();
     }
 
     fn post(&mut self) {
@@ -86,8 +100,15 @@ impl Pair {
         let address = if number % 2 == 0 { self.numbers.below(60) * 96 } else { 10_000 + tag * 96 };
         let buffer = Buffer::new(address, length);
         let receive = Receive { pattern: any(tag), buffer, context: number, kind: Kind::Once };
-        let posting = self.short.post(&receive);
+        self.hand.is_willing = self.numbers.below(4) > 0;
+        let waiting = self.short.commands(NIC).len();
+        let added = self.hand.added.len();
+        let posting = self.short.post_placing(&receive, &mut self.hand);
         assert_eq!(posting, self.general.post(&receive));
+        if self.hand.added.len() > added {
+            assert_eq!(waiting, 0, "it overtook a command");
+            self.by_hand += 1;
+        }
         if let Posting::Queued(id) = posting {
             self.posted.push(id);
         }
@@ -161,12 +182,15 @@ impl Pair {
     }
 
     /// Take the commands and completions of both, and keep what the device knows then.
-    fn compare(&mut self) {
-        let commands = self.short.poll_commands(NIC).to_vec();
-        assert_eq!(commands, self.general.poll_commands(NIC));
-        self.short.handle_submitted(NIC, commands.len());
-        self.general.handle_submitted(NIC, commands.len());
-        for command in commands {
+    fn take(&mut self) {
+        let mut all = std::mem::take(&mut self.hand.added);
+        let commands = self.short.poll_commands(NIC);
+        all.extend_from_slice(commands);
+        let taken = commands.len();
+        self.short.handle_submitted(NIC, taken);
+        assert_eq!(all, self.general.poll_commands(NIC));
+        self.general.handle_submitted(NIC, all.len());
+        for command in all {
             match command {
                 Command::Add { handle, tag, signalled, .. } => {
                     self.outstanding.extend(signalled.then_some(Operation::Add(handle)));
@@ -196,9 +220,28 @@ impl Pair {
     }
 }
 
+/// Puts receives into the list at once, when it is willing.
+#[derive(Default)]
+struct Hand {
+    is_willing: bool,
+    added: Vec<Command>,
+}
+
+impl Placer for Hand {
+    fn place(&mut self, _: DeviceId, _: MessageToken, _: &Buffer) -> bool {
+        false
+    }
+
+    fn add(&mut self, device: DeviceId, add: &Add<'_>) -> bool {
+        assert_eq!(device, NIC);
+        self.added.extend(self.is_willing.then_some(add.command()));
+        self.is_willing
+    }
+}
+
 #[test]
 fn the_short_ways_and_the_general_ones_say_and_do_the_same() {
-    let mut used = 0;
+    let (mut used, mut by_hand) = (0, 0);
     for seed in 0..40 {
         let mut pair = Pair::new(seed);
         for _ in 0..3_000 {
@@ -206,7 +249,9 @@ fn the_short_ways_and_the_general_ones_say_and_do_the_same() {
         }
         let adds = pair.short.statistics().adds;
         assert!(adds > 300 && pair.completions > 300, "seed {seed}: {adds}, {}", pair.completions);
+        by_hand += pair.by_hand;
         used += pair.short.statistics().used_by_own_device;
     }
+    assert!(by_hand > 400, "{by_hand} receives went down by hand");
     assert!(used > 10, "{used} receives in the device were used for its own unexpected messages");
 }

@@ -72,7 +72,7 @@ impl Shape {
             11 => Control::Delivered(operation),
             12 => Control::RendezvousDone(operation),
             13 => {
-                let reason = RefusedRendezvous::from_byte(self.small % 3 + 1).unwrap();
+                let reason = RefusedRendezvous::from_byte(self.small % 2 + 2).unwrap();
                 Control::RendezvousRefused { operation, reason }
             }
             14 => Control::Discarded(operation),

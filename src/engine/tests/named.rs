@@ -1,0 +1,83 @@
+//! Which peers are still named, and what is known of one whose number is dealt again.
+
+use std::collections::BTreeSet;
+
+use super::hand::{Hand, NIC, OTHER, any, from, nic};
+use crate::engine::{CancelOutcome, Config};
+use crate::ids::PeerId;
+use crate::offload::TagLayout;
+use crate::seam::{Answer, Buffer, Capabilities, Event, Operation};
+
+fn named(hand: &Hand) -> Vec<u32> {
+    let mut peers = BTreeSet::new();
+    hand.engine.for_each_peer(&mut |peer| {
+        peers.insert(peer.0);
+    });
+    peers.into_iter().collect()
+}
+
+#[test]
+fn the_sender_of_a_message_is_named_until_its_completion_was_polled() {
+    let mut hand = Hand::new();
+    assert_eq!(named(&hand), []);
+    hand.other(2, 11);
+    assert_eq!(named(&hand), [11], "unexpected");
+    let (claim, _) = hand.engine.claim(&any(2)).expect("it is there");
+    assert_eq!(named(&hand), [11], "claimed");
+    assert!(hand.engine.receive_claimed(claim, Buffer::new(0, 100), 1));
+    assert_eq!(named(&hand), [11], "on its way");
+    assert_eq!(hand.place(OTHER).len(), 1);
+    assert_eq!(named(&hand), [11], "a completion");
+    assert_eq!(hand.received().len(), 1);
+    assert_eq!(named(&hand), []);
+    // One that waits for a receive that a NIC has.
+    hand.queued(any(7), 3);
+    let (_, handle, _) = hand.adds()[0];
+    assert_eq!(hand.other(7, 12), Answer::Hold);
+    assert_eq!((hand.engine.waiting(), named(&hand)), (1, vec![12]));
+    assert_eq!(hand.commands(NIC).len(), 1);
+    hand.done(Operation::Add(handle), true, 0);
+    hand.done(Operation::Del(handle), true, 0);
+    hand.tell(&Event::Released(handle));
+    assert_eq!(hand.place(OTHER).len(), 1);
+    assert_eq!(hand.received().len(), 1);
+    assert_eq!(named(&hand), []);
+    hand.no_fault();
+}
+
+#[test]
+fn a_receive_names_its_source_until_no_device_has_anything_of_it() {
+    let layout = Some(TagLayout { source_bits: 0xff00 });
+    let mut hand = Hand::with(Config { layout, ..Config::default() }, &[nic(), Capabilities::default()]);
+    let in_software = hand.queued(from(1, 5), 1);
+    assert_eq!(named(&hand), [5]);
+    assert_eq!(hand.cancel(in_software), CancelOutcome::Cancelled);
+    hand.cancelled();
+    assert_eq!(named(&hand), []);
+    hand.engine.name_peer(PeerId(6), 0x600).expect("it has none");
+    let in_nic = hand.queued(from(0x601, 6), 2);
+    let (_, handle, _) = hand.adds()[0];
+    assert_eq!(hand.cancel(in_nic), CancelOutcome::Pending);
+    assert_eq!(hand.commands(NIC).len(), 1);
+    hand.done(Operation::Add(handle), true, 0);
+    hand.done(Operation::Del(handle), true, 0);
+    assert_eq!(hand.cancelled(), [2]);
+    assert_eq!(named(&hand), [6], "its memory is the NIC's still");
+    hand.tell(&Event::Released(handle));
+    assert_eq!(named(&hand), []);
+    hand.no_fault();
+}
+
+#[test]
+fn of_a_peer_that_is_forgotten_neither_path_nor_name_is_the_next_ones() {
+    let layout = Some(TagLayout { source_bits: 0xff00 });
+    let mut hand = Hand::with(Config { layout, ..Config::default() }, &[nic(), Capabilities::default()]);
+    hand.engine.name_peer(PeerId(6), 0x600).expect("it has none");
+    hand.engine.set_path(PeerId(6), OTHER).expect("it had none");
+    hand.engine.forget_peer(PeerId(6));
+    hand.engine.name_peer(PeerId(7), 0x600).expect("the name is nobody's");
+    hand.queued(from(0x601, 6), 1);
+    assert!(hand.adds().is_empty(), "its tag is another's");
+    hand.engine.set_path(PeerId(6), NIC).expect("it has no path");
+    hand.engine.set_path(PeerId(6), OTHER).expect_err("a receive names it");
+}
