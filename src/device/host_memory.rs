@@ -16,7 +16,7 @@ pub struct HostMemory {
 
 /// A stretch of memory that may be followed: part of a buffer that the host gave to a device and has not got back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stretch {
+pub struct Stretch {
     address: usize,
     length: usize,
 }

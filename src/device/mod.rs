@@ -6,7 +6,13 @@
 pub mod host_memory;
 mod inbox;
 pub mod loopback;
+#[cfg(target_os = "linux")]
+pub mod shm;
+#[cfg(target_os = "linux")]
+mod sockets;
 pub mod soft;
+#[cfg(target_os = "linux")]
+mod stream;
 #[cfg(target_os = "linux")]
 pub mod tcp;
 #[cfg(test)]
@@ -16,7 +22,7 @@ pub mod transport;
 pub mod verbs;
 
 use crate::ids::MessageToken;
-use crate::seam::{Buffer, Capabilities, Command, DeviceError, EventSink};
+use crate::seam::{Add, Buffer, Capabilities, Command, DeviceError, EventSink};
 
 /// What every device does.
 ///
@@ -47,6 +53,14 @@ pub trait Device {
     /// to pass on from [`Placer::place`](crate::seam::Placer::place).
     fn place_held(&mut self, message: MessageToken, buffer: &Buffer) -> bool {
         let _ = (message, buffer);
+        false
+    }
+
+    /// Take an ADD and start it, as [`Self::submit`] would the command and [`Self::flush`] behind it. Only while every
+    /// command that the engine has given out was taken. False: that cannot be done here and now; nothing has changed, and
+    /// a command will do it. For the owner to pass on from [`Placer::add`](crate::seam::Placer::add).
+    fn add(&mut self, add: &Add<'_>) -> bool {
+        let _ = add;
         false
     }
 

@@ -34,9 +34,22 @@ pub trait Transport: Device {
     /// There is no such link, or it or the peer is bound already.
     fn bind(&mut self, link: LinkId, peer: PeerId) -> Result<(), LinkError>;
 
-    /// End a link. With `flush` what was given to send goes out first, for as long as the other side takes it; without,
-    /// nothing more does. Sends that are not done fail ([`Notice::Sent`]). Of an id that names nothing: nothing.
+    /// End a link. With `flush` what was given to send goes out first, and [`Notice::Closed`] comes when the other side's
+    /// host has it, or the other side is gone, however long that takes ([`Self::untaken`]); without, nothing more goes out.
+    /// Sends that are not done fail ([`Notice::Sent`]). Of an id that names nothing: nothing.
     fn close(&mut self, link: LinkId, flush: bool);
+
+    /// Bytes given to send on a link that the other side's host is not known to have: whether a link that is being
+    /// closed gets on.
+    fn untaken(&self, _link: LinkId) -> u64 {
+        0
+    }
+
+    /// Tell [`Notice::Sent`] with this context when the other side's host has all that was given to send on a link so far:
+    /// nothing of it depends on this process any longer. False: it has it already, and nothing will be told.
+    fn tell_taken(&mut self, _link: LinkId, _context: u64) -> bool {
+        false
+    }
 
     /// Send a message. The order of sends on a link is the order of arrival.
     ///
@@ -63,9 +76,20 @@ pub trait Transport: Device {
     /// The device failed; what was told before that stands.
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError>;
 
+    /// Buffers of its own, each of its eager limit, for receives in its list that are shorter.
+    fn bounces(&self) -> Vec<Buffer> {
+        Vec::new()
+    }
+
     /// A file descriptor that is readable when [`Self::progress`] would find something, if there is one.
     fn wait_descriptor(&self) -> Option<i32> {
         None
+    }
+
+    /// Something is to be expected that the descriptor does not show: [`Self::progress`] is to be called every few
+    /// milliseconds.
+    fn is_unseen(&self) -> bool {
+        false
     }
 
     /// Before waiting for the descriptor: false if there is something to do already.
@@ -79,6 +103,12 @@ pub trait Ear: EventSink {
     /// The same of messages without a tag (`fi_msg(3)`): their arrivals (the tag says nothing), and what follows of
     /// these. [`Event::PathLost`] and [`Event::DeviceFailed`] come to both.
     fn handle_untagged_event(&mut self, device: DeviceId, event: &Event) -> Answer;
+
+    /// Whether messages with a tag may come in segments. Not where a device matches them, which has no room for the
+    /// length of the whole: a peer that sends such segments breaks the protocol, and its link ends.
+    fn takes_segments_with_a_tag(&self) -> bool {
+        true
+    }
 
     /// A message that nobody matches: any `wire` message but those of the two spaces. Of segments the endpoint hears
     /// as of one message.
@@ -147,6 +177,17 @@ pub enum CloseReason {
         /// `errno`, positive.
         errno: i32,
     },
+    /// The device gave the connection up.
+    #[error("the connection failed with work-completion status {status}, vendor error {vendor_error:#x}")]
+    Device {
+        /// `ibv_wc_status`.
+        status: u32,
+        /// `vendor_err`.
+        vendor_error: u32,
+    },
+    /// Memory of this side's could not be read. Of a send: it was not sent, and its link may go on.
+    #[error("memory that was to be sent cannot be read")]
+    Memory,
     /// The other side broke the protocol.
     #[error("the peer broke the protocol: {0}")]
     Protocol(String),
@@ -178,6 +219,12 @@ pub enum LinkError {
         /// `errno`, positive.
         errno: i32,
     },
+}
+
+impl LinkError {
+    pub(in crate::device) fn of(call: &'static str, error: &std::io::Error) -> Self {
+        Self::System { call, errno: error.raw_os_error().unwrap_or(libc::EIO) }
+    }
 }
 
 /// A message to send.

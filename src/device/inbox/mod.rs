@@ -248,6 +248,9 @@ impl Inbox {
     ) -> Result<Taken, Violation> {
         let source = incoming.bound()?;
         self.check_length(payload)?;
+        if !teller.takes_segments(space) {
+            return Err(Violation("a message with a tag in segments, where a device matches".into()));
+        }
         let of_link = self.assembling.entry(incoming.link).or_default();
         if of_link.iter().any(|(under_way, _)| *under_way == operation) {
             return Err(Violation(format!("{operation:?} begins a message twice")));

@@ -35,6 +35,21 @@ impl<'a> Teller<'a> {
         self.told >= self.max
     }
 
+    /// Whether messages of this kind may come in segments.
+    pub(in crate::device) fn takes_segments(&self, space: Space) -> bool {
+        space == Space::Untagged || self.ear.takes_segments_with_a_tag()
+    }
+
+    /// The ear itself, for whoever counts what is told.
+    pub(in crate::device) fn ear(&mut self) -> &mut dyn Ear {
+        self.ear
+    }
+
+    /// So much was told by others.
+    pub(in crate::device) const fn count(&mut self, told: usize) {
+        self.told += told;
+    }
+
     pub(in crate::device) fn event(&mut self, space: Space, event: &Event) -> Answer {
         self.told += 1;
         match space {
@@ -55,6 +70,13 @@ impl<'a> Teller<'a> {
     pub(in crate::device) fn notice(&mut self, notice: Notice) {
         self.told += 1;
         self.ear.handle_notice(self.device, notice);
+    }
+
+    /// All that waits to be told, since something behind it is told next.
+    pub(in crate::device) fn tell_all(&mut self, pending: &mut Pending) {
+        let max = std::mem::replace(&mut self.max, usize::MAX);
+        self.tell(pending);
+        self.max = max;
     }
 
     /// What waits to be told, as much of it as is wanted.

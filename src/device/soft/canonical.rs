@@ -198,7 +198,7 @@ fn canonical_event(event: &Event, names: &Names<'_>, hasher: &mut impl Hasher) {
             }
             (done.success, done.phase).hash(hasher);
         }
-        Event::Released(handle) => (names.entry)(*handle).hash(hasher),
+        Event::Released(handle) | Event::SetAside { handle, .. } => (names.entry)(*handle).hash(hasher),
         Event::Arrived(_) | Event::Untagged { .. } | Event::PathLost { .. } | Event::DeviceFailed(_) => {
             event.hash(hasher);
         }

@@ -23,7 +23,7 @@ use super::request::{Attributes, Errno, Limits};
 use super::switches::{OtherPort, RoCe, Switches};
 use crate::device::Device;
 use crate::ids::{DeviceId, MessageToken, PeerId, Tag, TagHandle, TransferId};
-use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink, Remote};
+use crate::seam::{Add, Buffer, Capabilities, Command, DeviceError, Event, EventSink, Remote};
 
 /// A device that is a model, in this process: a TM-SRQ under the driver's accounting, or a device without a list.
 ///
@@ -198,6 +198,11 @@ impl<M: Memory> Device for SoftDevice<M> {
 
     fn place_held(&mut self, message: MessageToken, buffer: &Buffer) -> bool {
         self.failure.is_none() && self.write_held(message, *buffer)
+    }
+
+    fn add(&mut self, add: &Add<'_>) -> bool {
+        // What it cannot take its command will tell of.
+        self.failure.is_none() && matches!(self.submit(&[add.command()]), Ok(1))
     }
 
     fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError> {

@@ -10,6 +10,8 @@
 //! A message that an entry takes is accepted below into the entry's buffer at once, so that its payload goes where it
 //! would have gone by a NIC. One that no entry takes uses up a receive, is counted, and told; it stays with the
 //! transport below until it is answered. What is told comes in order: nothing passes what the list has to say.
+//! Messages have the transport's names, above too: answers do not say of which kind their message is, and those
+//! without a tag are none of the list's.
 //!
 //! Not here: how the list works ([`super::list`]), sending, connections. A message waits while no receive is posted
 //! for it; those that still wait when their sender's path is lost are dropped.
@@ -26,7 +28,7 @@ use crate::device::transport::{
 };
 use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, TagHandle, TransferId};
 use crate::seam::{
-    Answer, Arrival, Buffer, Capabilities, Command, Data, DataError, DataTarget, DeviceError, Event,
+    Add, Answer, Arrival, Buffer, Capabilities, Command, Data, DataError, DataTarget, DeviceError, Event,
     EventSink, Remote,
 };
 
@@ -35,6 +37,8 @@ use crate::seam::{
 pub struct OverTransport<T: Transport> {
     below: T,
     desk: Desk,
+    /// Memory for receives that are shorter than the eager limit.
+    bounces: Vec<u8>,
 }
 
 /// All but the transport below.
@@ -54,9 +58,8 @@ struct Desk {
 struct Books {
     /// Counted, and not told.
     accepted: VecDeque<Arrival>,
-    /// Messages that are held, by the list's name and by the transport's.
-    above: HashMap<MessageToken, MessageToken>,
-    below: HashMap<MessageToken, MessageToken>,
+    /// Messages that are held: the list's name of each.
+    held: HashMap<MessageToken, MessageToken>,
     /// Requests that the list handed back: they are read by a command.
     handed_back: Vec<Arrival>,
     /// For the transport below.
@@ -85,6 +88,8 @@ impl<T: Transport> OverTransport<T> {
         let eager_limit = below.capabilities().eager_limit;
         let config = SoftConfig { eager_limit, step_mode: true, ..config };
         let soft = SoftDevice::new(config, NoMemory)?;
+        let bounces = eager_limit.saturating_mul(soft.capabilities().tags.into());
+        let bounces = vec![0; usize::try_from(bounces).unwrap_or(0)];
         let desk = Desk {
             soft,
             placing: HashMap::new(),
@@ -92,7 +97,7 @@ impl<T: Transport> OverTransport<T> {
             waiting: VecDeque::new(),
             books: Books::default(),
         };
-        Ok(Self { below, desk })
+        Ok(Self { below, desk, bounces })
     }
 
     /// The transport below.
@@ -107,12 +112,9 @@ impl<T: Transport> OverTransport<T> {
                 self.desk.run_commands();
                 return Ok(taken == 1);
             }
-            Command::Answer { message, answer } => {
-                if let Some(message) = self.desk.books.forget_above(*message, &mut self.desk.soft) {
-                    self.desk.books.commands.push(Command::Answer { message, answer: *answer });
-                } else if let Answer::Accept { transfer: Some(transfer), .. } = answer {
-                    self.desk.books.late.push_back(lost(*transfer, 0));
-                }
+            Command::Answer { message, .. } => {
+                self.desk.books.forget_held(*message, &mut self.desk.soft);
+                self.desk.books.commands.push(*command);
             }
             Command::Read { transfer, peer, app_ctx, remote, buffer, .. } => {
                 match self.desk.books.take_handed_back(*peer, *app_ctx, remote) {
@@ -162,12 +164,21 @@ impl<T: Transport> Device for OverTransport<T> {
     }
 
     fn place_held(&mut self, message: MessageToken, buffer: &Buffer) -> bool {
-        let Some(&below) = self.desk.books.above.get(&message) else { return false };
-        let is_placed = self.below.place_held(below, buffer);
+        let is_placed = self.below.place_held(message, buffer);
         if is_placed {
-            self.desk.books.forget_above(message, &mut self.desk.soft);
+            self.desk.books.forget_held(message, &mut self.desk.soft);
         }
         is_placed
+    }
+
+    /// What comes of it for the transport below goes down with what follows.
+    fn add(&mut self, add: &Add<'_>) -> bool {
+        let is_added = self.desk.soft.add(add);
+        if is_added {
+            self.desk.run_commands();
+            self.desk.admit_waiting();
+        }
+        is_added
     }
 
     fn poll(&mut self, _max: usize, _sink: &mut dyn EventSink) -> Result<usize, DeviceError> {
@@ -190,6 +201,18 @@ impl<T: Transport> Transport for OverTransport<T> {
 
     fn close(&mut self, link: LinkId, flush: bool) {
         self.below.close(link, flush);
+    }
+
+    fn untaken(&self, link: LinkId) -> u64 {
+        self.below.untaken(link)
+    }
+
+    fn tell_taken(&mut self, link: LinkId, context: u64) -> bool {
+        self.below.tell_taken(link, context)
+    }
+
+    fn is_unseen(&self) -> bool {
+        self.below.is_unseen()
     }
 
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
@@ -218,6 +241,13 @@ impl<T: Transport> Transport for OverTransport<T> {
         told.map(|told| told.max(self.desk.books.told))
     }
 
+    fn bounces(&self) -> Vec<Buffer> {
+        let eager_limit = self.desk.soft.capabilities().eager_limit;
+        let start = self.bounces.as_ptr().expose_provenance() as u64;
+        let count = (self.bounces.len() as u64).checked_div(eager_limit).unwrap_or(0);
+        (0..count).map(|place| Buffer::new(start + place * eager_limit, eager_limit)).collect()
+    }
+
     fn wait_descriptor(&self) -> Option<i32> {
         self.below.wait_descriptor()
     }
@@ -238,7 +268,7 @@ impl Desk {
     /// Tell everything that the list has to say.
     fn tell(&mut self, ear: &mut dyn Ear) -> Result<(), DeviceError> {
         if self.soft.is_quiet() && self.books.late.is_empty() {
-            return Ok(());
+            return self.soft.flush();
         }
         let device = self.soft.config().id;
         let mut mouth = Mouth { books: &mut self.books, ear };
@@ -263,7 +293,7 @@ impl Desk {
             return answer;
         }
         self.books.current = Some(arrival.message);
-        // What fails here is told by the next call.
+        // A list that fails here says so again when the turn ends.
         let _failed = self.tell(ear);
         self.books.current = None;
         self.books.answer.take().unwrap_or(answer)
@@ -339,10 +369,20 @@ impl Desk {
     fn message_lost(&mut self, message: MessageToken, data: &Data) {
         self.books.handed_back.retain(|arrival| arrival.message != message);
         self.waiting.retain(|arrival| arrival.message != message);
-        if let Some(above) = self.books.below.get(&message).copied() {
-            self.books.forget_above(above, &mut self.soft);
-            let data = Data { target: DataTarget::Message(above), ..*data };
-            self.books.late.push_back(Event::Data(data));
+        if self.books.forget_held(message, &mut self.soft) {
+            self.books.late.push_back(Event::Data(*data));
+        }
+        // It was answered, and the transport had not heard of that.
+        let is_it =
+            |command: &Command| matches!(command, Command::Answer { message: of, .. } if *of == message);
+        let Some(place) = self.books.commands.iter().position(is_it) else { return };
+        if let Command::Answer { answer: Answer::Accept { transfer: Some(transfer), .. }, .. } =
+            self.books.commands.remove(place)
+        {
+            match self.placing.remove(&transfer) {
+                Some(placing) => self.placed(placing, data.error),
+                None => self.books.late.push_back(lost(transfer, data.length)),
+            }
         }
     }
 
@@ -362,16 +402,10 @@ impl Desk {
 }
 
 impl Books {
-    /// A message was answered: the list forgets it. What the transport calls it.
-    fn forget_above(
-        &mut self,
-        message: MessageToken,
-        soft: &mut SoftDevice<NoMemory>,
-    ) -> Option<MessageToken> {
-        let below = self.above.remove(&message)?;
-        self.below.remove(&below);
-        soft.answer(message, Answer::Discard);
-        Some(below)
+    /// A message was answered or lost: the list forgets it. False: the list has none of this name.
+    fn forget_held(&mut self, message: MessageToken, soft: &mut SoftDevice<NoMemory>) -> bool {
+        let listed = self.held.remove(&message);
+        listed.is_some_and(|listed| soft.answer(listed, Answer::Discard))
     }
 
     fn take_handed_back(&mut self, peer: PeerId, app_ctx: u32, remote: &Remote) -> Option<MessageToken> {
@@ -391,7 +425,8 @@ struct Between<'a> {
 }
 
 impl Between<'_> {
-    /// First of all the list, which has things to say of what came before.
+    /// First of all the list, which has things to say of what came before. If it fails it says so again when the turn
+    /// ends.
     fn tell_before(&mut self) {
         let _failed = self.desk.tell(self.ear);
     }
@@ -415,6 +450,7 @@ impl EventSink for Between<'_> {
             | Event::Operation(_)
             | Event::Untagged { .. }
             | Event::Released(_)
+            | Event::SetAside { .. }
             | Event::DeviceFailed(_) => return self.ear.handle_event(device, event),
         }
         self.tell_before();
@@ -424,6 +460,10 @@ impl EventSink for Between<'_> {
 }
 
 impl Ear for Between<'_> {
+    fn takes_segments_with_a_tag(&self) -> bool {
+        false
+    }
+
     fn handle_untagged_event(&mut self, device: DeviceId, event: &Event) -> Answer {
         self.tell_before();
         self.ear.handle_untagged_event(device, event)
@@ -451,11 +491,11 @@ impl EventSink for Mouth<'_> {
         self.books.told += 1;
         let Event::Arrived(told) = event else { return self.ear.handle_event(device, event) };
         let Some(arrival) = self.books.accepted.pop_front() else { return Answer::Discard };
-        let told = Arrival { in_hand: arrival.in_hand, ..*told };
+        let listed = told.message;
+        let told = Arrival { message: arrival.message, in_hand: arrival.in_hand, ..*told };
         match self.ear.handle_event(device, &Event::Arrived(told)) {
             Answer::Hold => {
-                self.books.above.insert(told.message, arrival.message);
-                self.books.below.insert(arrival.message, told.message);
+                self.books.held.insert(arrival.message, listed);
                 return Answer::Hold;
             }
             answer @ (Answer::Accept { .. } | Answer::Discard)

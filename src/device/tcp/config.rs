@@ -1,8 +1,8 @@
 //! How a TCP transport is set up.
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::device::stream::StreamConfig;
 use crate::ids::DeviceId;
 
 /// See the module.
@@ -42,27 +42,9 @@ impl TcpConfig {
     pub const fn loopback() -> Self {
         Self::new(SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0))
     }
-}
 
-/// No transport could be made.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// It follows the addresses of all buffers, which nobody has promised that it may.
-    #[error("this transport needs memory that is trusted")]
-    Memory,
-    /// The operating system refused.
-    #[error("{call} failed with errno {errno}")]
-    System {
-        /// What was called.
-        call: &'static str,
-        /// `errno`, positive.
-        errno: i32,
-    },
-}
-
-impl OpenError {
-    pub(super) fn of(call: &'static str) -> impl Fn(io::Error) -> Self {
-        move |error| Self::System { call, errno: error.raw_os_error().unwrap_or(libc::EIO) }
+    pub(super) const fn stream(&self) -> StreamConfig {
+        let Self { id, eager_limit, queue_bytes, unbound_max, .. } = *self;
+        StreamConfig { id, eager_limit, queue_bytes, unbound_max }
     }
 }

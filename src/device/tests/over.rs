@@ -1,44 +1,30 @@
 //! A list over a transport: what it matches, what it counts, and that an engine with it matches as one without.
 
-use super::{Heard, Memory, Policy, RECEIVED_FROM, Rig, pattern};
-use crate::device::transport::Kept;
+use super::{
+    Heard, Memory, Policy, RECEIVED_FROM, Rig, over_every_listed_transport, pattern,
+    where_the_listed_transport_reads,
+};
+use crate::device::transport::{CloseReason, Kept, Notice, Payload};
 use crate::engine::{Config, End, Engine, Kind, Posting, Receive};
 use crate::ids::{Ignore, Source, Tag, TagHandle};
 use crate::matching::Pattern;
 use crate::seam::{Answer, Command, DataTarget, Event, MatchStage, Operation, Remote};
+use crate::wire::SegmentFirst;
 
-/// Run tests with the list over each transport.
-macro_rules! over_every_transport {
-    ($($name:ident),* $(,)?) => {
-        mod over_loopback {
-            $(#[test]
-            fn $name() {
-                super::$name(crate::device::tests::Rig::listed_loopback(TAGS));
-            })*
-            use super::TAGS;
-        }
-        #[cfg(target_os = "linux")]
-        mod over_tcp {
-            $(#[test]
-            fn $name() {
-                super::$name(crate::device::tests::Rig::listed_tcp(TAGS));
-            })*
-            use super::TAGS;
-        }
-    };
-}
-
-over_every_transport!(
+over_every_listed_transport!(
     what_fits_an_entry_goes_into_its_buffer,
     what_fits_none_is_counted_and_told,
     a_rendezvous_is_read_for_its_entry,
     a_rendezvous_longer_than_its_entry_is_handed_back,
-    a_read_that_fails_releases_its_entry,
     messages_wait_for_receives_in_their_order,
     a_delete_takes_an_entry_out_or_comes_too_late,
     a_lost_path_is_told_behind_what_was_told_of_it,
+    segments_with_a_tag_end_the_link,
+    messages_without_a_tag_are_answered_beside_such_with_one,
+    a_list_that_failed_says_so_in_every_turn,
     an_engine_with_a_list_matches_as_the_standard_says,
 );
+where_the_listed_transport_reads!(a_read_that_fails_releases_its_entry);
 
 const TAGS: u32 = 4;
 
@@ -159,7 +145,8 @@ fn a_rendezvous_longer_than_its_entry_is_handed_back(mut rig: Rig) {
     add(&mut rig, 0, 5, &entry);
     let request = rig.send_rendezvous(5, from.buffer());
     until_released(&mut rig, 0);
-    let remote = Remote { address: 0, key: request.memory.key, length: 100_000 };
+    let crate::wire::RemoteMemory { address, key, length } = request.memory;
+    let remote = Remote { address, key, length };
     assert!(events(&mut rig).iter().any(|event| {
         matches!(event, Event::Matched(matched) if matched.stage == MatchStage::SoftwareRendezvous(remote))
     }));
@@ -203,9 +190,7 @@ fn messages_wait_for_receives_in_their_order(mut rig: Rig) {
     for seed in 0..50 {
         rig.send_eager(seed as u64, &pattern(seed, 100));
     }
-    for _ in 0..1000 {
-        rig.step();
-    }
+    rig.until(|rig| rig.receiver().kept(RECEIVED_FROM).messages == 50);
     assert_eq!(rig.ear().arrivals(), []);
     receives(&mut rig, 33);
     rig.until_arrived(33);
@@ -254,6 +239,86 @@ fn a_lost_path_is_told_behind_what_was_told_of_it(mut rig: Rig) {
     let transfer = rig.accept(arrivals[0].message, &into);
     assert_eq!(rig.until_transferred(transfer).error, None);
     assert_eq!(into.bytes(), b"whole");
+}
+
+/// A list has no room for the length of the whole message, and would fail.
+fn segments_with_a_tag_end_the_link(mut rig: Rig) {
+    receives(&mut rig, 40);
+    let into = Memory::zeros(65_536);
+    add(&mut rig, 0, 5, &into);
+    let first = |tag: Option<Tag>| SegmentFirst {
+        context: super::rig::context(if tag.is_some() { 2 } else { 1 }),
+        tag,
+        total_length: 300_000,
+        cq_data: None,
+        payload: crate::wire::Payload::new(&[7; 100]),
+    };
+    // Without a tag they are nothing to the list.
+    let header = first(None).header().expect("it is good");
+    rig.send(&super::rig::outgoing(&header, Payload::Copied(&[7; 100])));
+    rig.until(|rig| rig.ear().arrivals().len() == 1);
+    assert!(rig.ear().notices().is_empty());
+    let header = first(Some(Tag(5))).header().expect("it is good");
+    rig.send(&super::rig::outgoing(&header, Payload::Copied(&[7; 100])));
+    rig.until(|rig| !rig.ear().notices().is_empty());
+    let notices = rig.ear().notices();
+    let [Notice::Closed { reason: CloseReason::Protocol(_), .. }] = notices.as_slice() else {
+        panic!("{notices:?}")
+    };
+    let told = events(&mut rig);
+    assert!(
+        !told.iter().any(|event| matches!(event, Event::Matched(_) | Event::DeviceFailed(_))),
+        "{told:?}"
+    );
+    assert_eq!(into.bytes(), [0; 65_536]);
+    // The list goes on.
+    let del = Command::Del { handle: handle(0), signalled: true };
+    assert_eq!(rig.receiver().submit(&[del]), Ok(1));
+    until_released(&mut rig, 0);
+}
+
+fn messages_without_a_tag_are_answered_beside_such_with_one(mut rig: Rig) {
+    receives(&mut rig, 40);
+    for round in 0..3 {
+        rig.send_untagged(1, b"without");
+        rig.send_eager(5, b"with");
+        rig.send_untagged(2, b"dropped");
+        let arrivals = rig.until_arrived(3 * (round + 1));
+        let [without, with, dropped] = arrivals[3 * round..] else { panic!("{arrivals:?}") };
+        assert_eq!((without.counted, with.counted), (false, true));
+        let (first, second) = (Memory::zeros(7), Memory::zeros(7));
+        let transfer = rig.accept(without.message, &first);
+        assert_eq!(rig.until_transferred(transfer).error, None);
+        if round == 1 {
+            assert_eq!(rig.receiver().place_held(with.message, &second.buffer()), with.in_hand);
+        } else {
+            let transfer = rig.accept(with.message, &second);
+            assert_eq!(rig.until_transferred(transfer).error, None);
+        }
+        rig.answer(dropped.message, Answer::Discard);
+        assert_eq!(first.bytes(), b"without");
+        assert!(!rig.ear().arrivals()[3 * round + 1].in_hand || second.bytes().starts_with(b"with"));
+        rig.until(|rig| rig.receiver().kept(RECEIVED_FROM) == Kept::default());
+    }
+    let told = |heard: &Heard| match heard {
+        Heard::Event(tagged, Event::Data(data)) => Some((*tagged, data.length)),
+        _ => None,
+    };
+    let data: Vec<_> = rig.ear().heard.iter().filter_map(told).collect();
+    assert_eq!(data.iter().filter(|of| **of == (false, 7)).count(), 3, "{data:?}");
+}
+
+fn a_list_that_failed_says_so_in_every_turn(mut rig: Rig) {
+    receives(&mut rig, 40);
+    let del = Command::Del { handle: handle(9), signalled: true };
+    assert!(rig.receiver().submit(&[del]).is_err());
+    let mut ear = super::rig::Recorder::default();
+    let mut failures = 0;
+    for _ in 0..5 {
+        failures += usize::from(rig.receiver().progress(50, &mut ear).is_err());
+    }
+    assert!(failures >= 4, "{failures}");
+    assert!(rig.receiver().submit(&[Command::Receive { buffers: 1 }]).is_err());
 }
 
 /// A receive that was posted, as the oracle sees it.

@@ -1,7 +1,7 @@
 //! Payloads that wait to be read.
 
 use super::rig::{context, outgoing};
-use super::{Memory, Policy, RECEIVED_FROM, Rig, over_every_transport, pattern};
+use super::{Memory, Policy, RECEIVED_FROM, Rig, over_every_transport, pattern, where_the_transport_reads};
 use crate::device::transport::{Kept, Payload};
 use crate::ids::{PeerId, Tag};
 use crate::seam::{Answer, Command, DataError, Remote};
@@ -14,10 +14,13 @@ over_every_transport!(
     a_request_that_nobody_wants_is_done_all_the_same,
     many_reads_at_a_time_all_end,
     messages_get_through_between_the_pieces_of_a_read,
-    a_key_that_is_not_valid_fails_the_read_and_both_are_told,
     a_request_that_the_host_kept_is_read_by_command,
-    more_than_four_gibibytes_are_told_by_their_true_length,
     the_end_of_a_link_is_that_of_the_requests_that_it_brought,
+);
+
+where_the_transport_reads!(
+    a_key_that_is_not_valid_fails_the_read_and_both_are_told,
+    more_than_four_gibibytes_are_told_by_their_true_length,
 );
 
 fn fin_of(request: &Rendezvous) -> Vec<u8> {

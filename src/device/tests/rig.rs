@@ -1,8 +1,11 @@
 //! Two ends of a connection over any transport, and ears that write down what they hear.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
 use crate::device::loopback::LoopbackTransport;
+#[cfg(target_os = "linux")]
+use crate::device::shm::{ShmConfig, ShmTransport};
 use crate::device::soft::SoftConfig;
 use crate::device::soft::over::OverTransport;
 #[cfg(target_os = "linux")]
@@ -15,9 +18,21 @@ use crate::wire::{AppContext, Control, Eager, OperationId, Rendezvous, SendFlags
 
 use super::memory::{Memory, trusted};
 
+/// Listening under a name that nobody else has.
+#[cfg(target_os = "linux")]
+pub(in crate::device) fn shared_memory() -> ShmTransport {
+    static NAMES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NAMES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let name = format!("test {} {number}", std::process::id());
+    let config = ShmConfig { eager_limit: EAGER_LIMIT, ..ShmConfig::default() };
+    ShmTransport::open(name.as_bytes(), config, trusted()).expect("it can listen")
+}
+
 /// One end of a connection, or both of one to itself.
 pub(in crate::device) struct Rig {
     ends: Vec<Side>,
+    /// What they stand on; last, so that it goes last.
+    _ground: Box<dyn Any>,
 }
 
 struct Side {
@@ -139,9 +154,7 @@ impl Ear for Recorder {
 impl Rig {
     pub(in crate::device) fn loopback() -> Self {
         let transport = LoopbackTransport::new(DeviceId(0), b"me", EAGER_LIMIT, trusted());
-        let mut rig = Self::unconnected(vec![Box::new(transport.expect("the memory is trusted"))]);
-        rig.connect();
-        rig
+        Self::over(vec![Box::new(transport.expect("the memory is trusted"))], Box::new(()))
     }
 
     #[cfg(target_os = "linux")]
@@ -150,22 +163,31 @@ impl Rig {
     }
 
     #[cfg(target_os = "linux")]
+    pub(in crate::device) fn shm() -> Self {
+        Self::over(vec![Box::new(shared_memory()), Box::new(shared_memory())], Box::new(()))
+    }
+
+    /// The receiver has a list of so many tags.
+    #[cfg(target_os = "linux")]
+    pub(in crate::device) fn listed_shm(tags: u32) -> Self {
+        let over = OverTransport::new(shared_memory(), SoftConfig::matching(tags));
+        let over = over.expect("a good configuration");
+        Self::over(vec![Box::new(shared_memory()), Box::new(over)], Box::new(()))
+    }
+
+    #[cfg(target_os = "linux")]
     pub(in crate::device) fn tcp_with(config: TcpConfig) -> Self {
         let end = || -> Box<dyn Transport> {
             Box::new(TcpTransport::open(config, trusted()).expect("a port is free"))
         };
-        let mut rig = Self::unconnected(vec![end(), end()]);
-        rig.connect();
-        rig
+        Self::over(vec![end(), end()], Box::new(()))
     }
 
     /// The receiver has a list of so many tags.
     pub(in crate::device) fn listed_loopback(tags: u32) -> Self {
         let transport = LoopbackTransport::new(DeviceId(0), b"me", EAGER_LIMIT, trusted());
         let over = OverTransport::new(transport.expect("it is trusted"), SoftConfig::matching(tags));
-        let mut rig = Self::unconnected(vec![Box::new(over.expect("a good configuration"))]);
-        rig.connect();
-        rig
+        Self::over(vec![Box::new(over.expect("a good configuration"))], Box::new(()))
     }
 
     /// The receiver has a list of so many tags.
@@ -173,15 +195,16 @@ impl Rig {
     pub(in crate::device) fn listed_tcp(tags: u32) -> Self {
         let open = || TcpTransport::open(TcpConfig::loopback(), trusted()).expect("a port is free");
         let over = OverTransport::new(open(), SoftConfig::matching(tags)).expect("a good configuration");
-        let mut rig = Self::unconnected(vec![Box::new(open()), Box::new(over)]);
-        rig.connect();
-        rig
+        Self::over(vec![Box::new(open()), Box::new(over)], Box::new(()))
     }
 
-    fn unconnected(transports: Vec<Box<dyn Transport>>) -> Self {
+    /// Over these, the sender's and the receiver's, and what they stand on.
+    pub(in crate::device) fn over(transports: Vec<Box<dyn Transport>>, ground: Box<dyn Any>) -> Self {
         let link = LinkId { index: u32::MAX, generation: 0 };
         let end = |transport| Side { transport, ear: Recorder::default(), link };
-        Self { ends: transports.into_iter().map(end).collect() }
+        let mut rig = Self { ends: transports.into_iter().map(end).collect(), _ground: ground };
+        rig.connect();
+        rig
     }
 
     fn connect(&mut self) {
@@ -247,6 +270,13 @@ impl Rig {
             end.transport.flush().expect("it works");
             end.transport.progress(TOLD_MAX, &mut end.ear).expect("it works");
         }
+    }
+
+    /// A turn of the sender alone.
+    #[allow(dead_code, reason = "the tests of transports over tcp need none")]
+    pub(in crate::device) fn step_sender(&mut self) {
+        let end = &mut self.ends[0];
+        end.transport.progress(TOLD_MAX, &mut end.ear).expect("it works");
     }
 
     /// A turn of the receiver alone.

@@ -209,6 +209,7 @@ impl Host {
                 self.release(*handle);
             }
             Event::DeviceFailed(error) => self.failed = Some(error.clone()),
+            Event::SetAside { .. } => panic!("this device does without no entry: {event:?}"),
             Event::Operation(_) | Event::Untagged { .. } | Event::PathLost { .. } => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Frames and addresses as bytes: docs/wire.md in numbers.
 
+use crate::device::stream::frame::{Head, Kind, ReadRequest, numbered};
 use crate::device::tcp::address;
-use crate::device::tcp::frame::{Head, Kind, ReadRequest, numbered};
 
 #[test]
 fn heads_are_eight_bytes() {

@@ -1,6 +1,8 @@
 //! What only a stream can do to a transport.
 
+mod closing;
 mod frames;
 mod hostile;
 mod links;
 mod raw;
+mod unreadable;

@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::device::Device;
-use crate::device::tcp::{TcpConfig, TcpTransport, address};
+use crate::device::sockets::address;
+use crate::device::tcp::{TcpConfig, TcpTransport};
 use crate::device::tests::{Heard, RECEIVED_FROM, Recorder, trusted};
 use crate::device::transport::{CloseReason, Notice, Transport};
 use crate::ids::LinkId;

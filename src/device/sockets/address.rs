@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// The address as bytes: 16 or 28.
-pub(super) fn to_bytes(address: &SocketAddr) -> Vec<u8> {
+pub(in crate::device) fn to_bytes(address: &SocketAddr) -> Vec<u8> {
     match address {
         SocketAddr::V4(address) => {
             let mut bytes = Vec::with_capacity(V4_LENGTH);
@@ -26,7 +26,7 @@ pub(super) fn to_bytes(address: &SocketAddr) -> Vec<u8> {
 }
 
 /// The inverse; `None` of what is no such address.
-pub(super) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
+pub(in crate::device) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
     let (family, rest) = bytes.split_first_chunk::<2>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;
     let port = u16::from_be_bytes(*port);
@@ -48,6 +48,6 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
 const V4_LENGTH: usize = 16;
 const V6_LENGTH: usize = 28;
 /// `bits/socket.h`
-pub(super) const AF_INET: u16 = 2;
+pub(in crate::device) const AF_INET: u16 = 2;
 /// `bits/socket.h`
-pub(super) const AF_INET6: u16 = 10;
+pub(in crate::device) const AF_INET6: u16 = 10;

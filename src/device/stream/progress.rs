@@ -3,21 +3,21 @@
 //! A few links are read from directly, which costs one call each; many are asked for with one call. The descriptor to
 //! wait for is that of the same epoll, level-triggered: what is left unread there stays visible.
 
-use std::io;
-use std::net::TcpStream;
-
-use super::input::{Progress, reason_of};
+use super::input::Progress;
 use super::link::State;
-use super::{LISTENER, TcpTransport, link, sys};
+use super::medium::{Medium, Stream};
+use super::{LISTENER, StreamTransport, link};
 use crate::device::inbox::Teller;
+use crate::device::sockets::listener::Accepted;
 use crate::device::transport::{CloseReason, Ear, Notice};
 use crate::ids::LinkId;
 use crate::seam::DeviceError;
 
-impl TcpTransport {
+impl<M: Medium> StreamTransport<M> {
     pub(super) fn go_on(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
         let mut teller = Teller::new(ear, self.config.id, max);
         self.turn = self.turn.wrapping_add(1);
+        self.medium.listener_mut().turn(&self.epoll);
         teller.tell(&mut self.parts.inbox.pending);
         if !self.parts.unsent.is_empty() {
             self.write_unsent();
@@ -25,24 +25,34 @@ impl TcpTransport {
         self.take_kept_back(&mut teller);
         // Whoever has sent expects an answer, which one call reads. Whoever only listens would take the lock of the socket
         // again and again, which the sender's packets need; so would whoever waits for a long answer.
-        let looks = self.links.len() > DIRECT_MAX
-            || !self.is_answer_due
-            || self.is_long
-            || self.links.connecting > 0
-            || self.turn.is_multiple_of(LOOK_EVERY)
-            || self.links.len() == 0;
-        let result = if looks {
-            self.look(&mut teller)
-        } else {
+        let looks = std::mem::take(&mut self.has_waited) || self.looks();
+        let result = if looks { self.look(&mut teller) } else { Ok(()) };
+        if M::IS_MEMORY || !looks {
             self.read_all(&mut teller);
-            Ok(())
-        };
+        }
         if !self.parts.unsent.is_empty() {
             self.write_unsent();
+        }
+        if !self.watched.is_empty() {
+            self.look_at_watched();
         }
         teller.tell(&mut self.parts.inbox.pending);
         self.is_answer_due &= teller.told() == 0;
         result.map(|()| teller.told())
+    }
+
+    /// Whether the operating system is to be asked what there is.
+    fn looks(&self) -> bool {
+        if self.links.connecting > 0 || self.links.len() == 0 {
+            return true;
+        }
+        if M::IS_MEMORY {
+            return self.turn.is_multiple_of(LOOK_AT_SOCKETS_EVERY);
+        }
+        self.links.len() > DIRECT_MAX
+            || !self.is_answer_due
+            || self.is_long
+            || self.turn.is_multiple_of(LOOK_EVERY)
     }
 
     /// Links whose bytes were not all taken have their turn first, oldest first.
@@ -58,7 +68,7 @@ impl TcpTransport {
 
     fn read_all(&mut self, teller: &mut Teller<'_>) {
         let mut ids = std::mem::take(&mut self.ids);
-        self.links.ids_from(self.turn, &mut ids);
+        self.links.ids_from(self.turn, |link| link.waits_to_write || link.stream.has_news(), &mut ids);
         for &id in &ids {
             if self.links.find(id).is_some_and(|link| link.waits_to_write) {
                 self.try_to_write(id);
@@ -88,11 +98,11 @@ impl TcpTransport {
                 self.try_to_write(id);
             }
             if ready.is_readable {
+                if let Some(link) = self.links.find_mut(id) {
+                    link.stream.tell_ready();
+                }
                 self.read(id, teller);
             }
-        }
-        if !self.lingering.is_empty() {
-            self.sweep();
         }
         Ok(())
     }
@@ -141,25 +151,17 @@ impl TcpTransport {
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_A_TURN {
-            match self.listener.accept() {
-                Ok((stream, _)) => self.accepted(stream),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
-                    if error.raw_os_error().is_some_and(|errno| exhausted.contains(&errno)) {
-                        return self.make_room();
-                    }
-                    // The one that was next has gone (accept(2)).
-                }
+            match self.medium.listener().accept() {
+                Accepted::Stream(stream) => self.accepted(stream),
+                Accepted::Gone => {}
+                Accepted::Nobody => return,
+                Accepted::Exhausted => return self.make_room(),
             }
         }
     }
 
-    fn accepted(&mut self, stream: TcpStream) {
-        if stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
-            return;
-        }
-        sys::speed_up(&stream);
+    fn accepted(&mut self, socket: <M::Stream as Stream>::Socket) {
+        let Ok(stream) = self.medium.accepted(socket) else { return };
         let link = self.links.insert(stream, State::Open);
         let id = link.id;
         if self.epoll.add(&link.stream, id.to_bits(), false).is_err() {
@@ -167,8 +169,11 @@ impl TcpTransport {
             return;
         }
         self.parts.inbox.pending.notice(Notice::Incoming { link: id });
-        self.unbound.push_back(id);
         let links = &self.links;
+        while self.unbound.front().is_some_and(|id| !links.find(*id).is_some_and(is_unbound)) {
+            self.unbound.pop_front();
+        }
+        self.unbound.push_back(id);
         if self.unbound.len() > self.config.unbound_max {
             self.unbound.retain(|id| links.find(*id).is_some_and(is_unbound));
         }
@@ -187,27 +192,24 @@ impl TcpTransport {
         false
     }
 
-    /// There are no more descriptors: the oldest that nobody knows goes, or none is accepted until a link ends.
+    /// There are no more descriptors: the oldest that nobody knows goes, or none is accepted for a while.
     fn make_room(&mut self) {
-        if !self.end_oldest_unbound() && self.epoll.remove(&self.listener).is_ok() {
-            self.is_listener_paused = true;
+        if !self.end_oldest_unbound() {
+            self.medium.listener_mut().pause(&self.epoll);
         }
     }
 
     /// Connecting came to an end.
     fn connected(&mut self, id: LinkId) {
         let Some(link) = self.links.find_mut(id) else { return };
-        let failure = match link.stream.take_error() {
-            Ok(None) => link.stream.peer_addr().err(),
-            Ok(Some(error)) | Err(error) => Some(error),
-        };
-        match failure {
-            Some(error) if error.raw_os_error() == Some(libc::ENOTCONN) => {}
-            Some(error) => self.end(id, refusal(&error)),
-            None if is_to_itself(&link.stream) => self.end(id, CloseReason::Refused),
-            None => {
-                sys::speed_up(&link.stream);
+        match link.stream.connected() {
+            None => {}
+            Some(Err(reason)) => self.end(id, reason),
+            Some(Ok(())) => {
                 link.state = State::Open;
+                if M::IS_MEMORY && self.epoll.change(&link.stream, id.to_bits(), false).is_ok() {
+                    link.waits_to_write = false;
+                }
                 self.links.connecting -= 1;
                 self.parts.inbox.pending.notice(Notice::Open { link: id });
                 self.try_to_write(id);
@@ -216,25 +218,14 @@ impl TcpTransport {
     }
 }
 
-fn is_unbound(link: &link::Link) -> bool {
-    link.peer.is_none() && link.state == State::Open
-}
-
-/// Two ends that draw the same port of the same host can be one (simultaneous open): nobody listens there.
-fn is_to_itself(stream: &TcpStream) -> bool {
-    match (stream.local_addr(), stream.peer_addr()) {
-        (Ok(local), Ok(peer)) => local == peer,
-        _ => false,
-    }
-}
-
-/// Why nothing came of connecting.
-pub(super) fn refusal(error: &io::Error) -> CloseReason {
-    if error.kind() == io::ErrorKind::ConnectionRefused { CloseReason::Refused } else { reason_of(error) }
+fn is_unbound<S>(link: &link::Link<S>) -> bool {
+    link.peer.is_none() && link.state != State::Connecting
 }
 
 /// Up to so many links are read from directly.
 const DIRECT_MAX: usize = 4;
+/// Where looking at streams costs nothing, every so many turns sockets are looked at.
+const LOOK_AT_SOCKETS_EVERY: usize = 256;
 /// Then every so many turns the listener is looked at.
 const LOOK_EVERY: usize = 16;
 const READS_A_TURN: usize = 8;

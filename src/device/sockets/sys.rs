@@ -6,7 +6,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
@@ -15,13 +15,13 @@ use crate::device::host_memory::Stretch;
 
 /// A part of what is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part<'a> {
+pub enum Part<'a> {
     Bytes(&'a [u8]),
     Memory(Stretch),
 }
 
 /// Begin to connect: the stream, and why it cannot be if that is known already.
-pub(super) fn connect(to: &SocketAddr) -> io::Result<(TcpStream, Option<io::Error>)> {
+pub(in crate::device) fn connect(to: &SocketAddr) -> io::Result<(TcpStream, Option<io::Error>)> {
     let family = if to.is_ipv4() { address::AF_INET } else { address::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no memory is passed.
@@ -40,13 +40,29 @@ pub(super) fn connect(to: &SocketAddr) -> io::Result<(TcpStream, Option<io::Erro
 }
 
 /// So many connections may wait to be accepted, as far as the system allows (`net.core.somaxconn`).
-pub(super) fn set_backlog(listener: &TcpListener, backlog: i32) -> io::Result<()> {
+pub(in crate::device) fn set_backlog(listener: &impl AsRawFd, backlog: i32) -> io::Result<()> {
     // SAFETY: no memory is passed.
     result(unsafe { libc::listen(listener.as_raw_fd(), backlog) }).map(drop)
 }
 
+/// Whether one of these is so of a descriptor, or it has failed (`poll(2)`).
+pub(in crate::device) fn has(of: &impl AsRawFd, events: i16) -> bool {
+    let mut asked = libc::pollfd { fd: of.as_raw_fd(), events, revents: 0 };
+    // SAFETY: one place, which is ours.
+    unsafe { libc::poll(&raw mut asked, 1, 0) > 0 }
+}
+
+/// Nobody listens any more, whoever else has the descriptor.
+pub(super) fn stop_listening(listener: &impl AsRawFd) {
+    // SAFETY: no memory is passed.
+    unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RD) };
+}
+
 /// Write parts, as many of the first as one call takes, and say how many bytes were taken.
-pub(super) fn send<'a>(stream: &TcpStream, parts: impl Iterator<Item = Part<'a>>) -> io::Result<usize> {
+pub(in crate::device) fn send<'a>(
+    stream: &TcpStream,
+    parts: impl Iterator<Item = Part<'a>>,
+) -> io::Result<usize> {
     let mut vectors = [NO_VECTOR; PARTS_MAX];
     let mut count = 0_usize;
     for (vector, part) in vectors.iter_mut().zip(parts) {
@@ -68,15 +84,31 @@ pub(super) fn send<'a>(stream: &TcpStream, parts: impl Iterator<Item = Part<'a>>
 }
 
 /// Write bytes, as many as one call takes, and say how many were taken.
-pub(super) fn send_bytes(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+pub(in crate::device) fn send_bytes(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: a slice, which is only read.
     count_of(unsafe { libc::send(stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
+/// Whether a call would do later: there is no room, or no memory for it.
+pub(in crate::device) fn is_passing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+        || matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::ENOBUFS))
+}
+
+/// Bytes that were written and that the other side's host has not acknowledged, the end of the stream as one
+/// (`SIOCOUTQ`, `tcp(7)`).
+pub(in crate::device) fn unacknowledged(stream: &TcpStream) -> u64 {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the place is ours.
+    let asked = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
+    // It fails for what is no connection, and then there is nothing.
+    if asked < 0 { 0 } else { u64::try_from(count).unwrap_or(0) }
+}
+
 /// Within a host nothing is congested, and pacing (bbr) costs half of the bandwidth or more: a connection between two
 /// addresses that are one is not paced. Where the system refuses, it is only slower.
-pub(super) fn speed_up(stream: &TcpStream) {
+pub(in crate::device) fn speed_up(stream: &TcpStream) {
     let is_within = match (stream.local_addr(), stream.peer_addr()) {
         (Ok(local), Ok(peer)) => local.ip() == peer.ip(),
         _ => false,
@@ -93,7 +125,7 @@ pub(super) fn speed_up(stream: &TcpStream) {
 const UNPACED: &[u8] = b"reno";
 
 /// Read into stretches of memory, and what is behind them into `rest`.
-pub(super) fn receive(
+pub(in crate::device) fn receive(
     stream: &TcpStream,
     stretches: impl Iterator<Item = Stretch>,
     rest: &mut [u8],
@@ -114,7 +146,7 @@ pub(super) fn receive(
 }
 
 /// At most so many parts in one call.
-pub(super) const PARTS_MAX: usize = 32;
+pub(in crate::device) const PARTS_MAX: usize = 32;
 
 const NO_VECTOR: libc::iovec = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
 
@@ -122,17 +154,17 @@ fn vector_of(stretch: Stretch) -> libc::iovec {
     libc::iovec { iov_base: stretch.pointer().cast(), iov_len: stretch.length() }
 }
 
-fn result(returned: i32) -> io::Result<i32> {
+pub(in crate::device) fn result(returned: i32) -> io::Result<i32> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-fn count_of(returned: isize) -> io::Result<usize> {
+pub(in crate::device) fn count_of(returned: isize) -> io::Result<usize> {
     usize::try_from(returned).map_err(|_| io::Error::last_os_error())
 }
 
 /// `epoll(7)`, level-triggered.
 #[derive(Debug)]
-pub(super) struct Epoll {
+pub(in crate::device) struct Epoll {
     fd: OwnedFd,
     events: [libc::epoll_event; EVENTS_MAX],
     count: usize,
@@ -140,14 +172,14 @@ pub(super) struct Epoll {
 
 /// What is ready.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
-    pub(super) name: u64,
-    pub(super) is_readable: bool,
-    pub(super) is_writable: bool,
+pub(in crate::device) struct Ready {
+    pub(in crate::device) name: u64,
+    pub(in crate::device) is_readable: bool,
+    pub(in crate::device) is_writable: bool,
 }
 
 impl Epoll {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(in crate::device) fn new() -> io::Result<Self> {
         // SAFETY: no memory is passed.
         let fd = result(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the descriptor is new and nobody else's.
@@ -155,19 +187,19 @@ impl Epoll {
         Ok(Self { fd, events: [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX], count: 0 })
     }
 
-    pub(super) fn descriptor(&self) -> i32 {
+    pub(in crate::device) fn descriptor(&self) -> i32 {
         self.fd.as_raw_fd()
     }
 
-    pub(super) fn add(&self, of: &impl AsRawFd, name: u64, writable: bool) -> io::Result<()> {
+    pub(in crate::device) fn add(&self, of: &impl AsRawFd, name: u64, writable: bool) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, of.as_raw_fd(), name, writable)
     }
 
-    pub(super) fn change(&self, of: &impl AsRawFd, name: u64, writable: bool) -> io::Result<()> {
+    pub(in crate::device) fn change(&self, of: &impl AsRawFd, name: u64, writable: bool) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, of.as_raw_fd(), name, writable)
     }
 
-    pub(super) fn remove(&self, of: &impl AsRawFd) -> io::Result<()> {
+    pub(in crate::device) fn remove(&self, of: &impl AsRawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, of.as_raw_fd(), 0, false)
     }
 
@@ -179,7 +211,7 @@ impl Epoll {
     }
 
     /// Look, without waiting; [`Self::ready`] has what is found. Says how much that is.
-    pub(super) fn look(&mut self) -> io::Result<usize> {
+    pub(in crate::device) fn look(&mut self) -> io::Result<usize> {
         let room = i32::try_from(EVENTS_MAX).unwrap_or(1);
         // SAFETY: there is room for so many events.
         let count =
@@ -193,7 +225,7 @@ impl Epoll {
     }
 
     /// What the last look found.
-    pub(super) fn ready(&self, place: usize) -> Option<Ready> {
+    pub(in crate::device) fn ready(&self, place: usize) -> Option<Ready> {
         let event = self.events.get(..self.count)?.get(place)?;
         let (events, name) = (event.events.cast_signed(), event.u64);
         let ended = libc::EPOLLERR | libc::EPOLLHUP;

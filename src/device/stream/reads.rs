@@ -9,6 +9,7 @@ use slab::Slab;
 
 use super::frame::{READS_MAX, ReadRequest};
 use super::link::Link;
+use super::medium::{Direct, Stream};
 use super::out::Serve;
 use super::parts::Parts;
 use crate::device::inbox::{Teller, Violation, Wanted, data};
@@ -65,11 +66,24 @@ impl Reads {
 
 impl Parts {
     /// A rendezvous was accepted.
-    pub(super) fn start_read(&mut self, link: &mut Link, wanted: Wanted) {
+    pub(super) fn start_read<S: Stream>(&mut self, link: &mut Link<S>, wanted: Wanted) {
         let length = wanted.remote.length.min(wanted.buffer.length);
         if length == 0 {
             self.inbox.pending.data(wanted.space, wanted.transfer, wanted.remote.length, None);
             return self.tell_done(link, &wanted);
+        }
+        let into = self.memory.stretches(&wanted.buffer, 0, length);
+        match link.stream.read_directly(&wanted.remote, into) {
+            Direct::Done => {
+                self.inbox.pending.data(wanted.space, wanted.transfer, wanted.remote.length, None);
+                return self.tell_done(link, &wanted);
+            }
+            Direct::Refused => {
+                let error = DataError::Completion { status: REMOTE_ACCESS_ERROR, vendor_error: 0 };
+                self.inbox.pending.data(wanted.space, wanted.transfer, wanted.remote.length, Some(error));
+                return self.push_message(link, wanted.done.refusal().bytes());
+            }
+            Direct::Not => {}
         }
         let serial = self.reads.made;
         self.reads.made = serial.wrapping_add(1);
@@ -81,7 +95,7 @@ impl Parts {
         }
     }
 
-    fn request(&mut self, link: &mut Link, index: usize) {
+    fn request<S>(&mut self, link: &mut Link<S>, index: usize) {
         let Some(read) = self.reads.table.get(index) else { return };
         let Remote { address, key, .. } = read.wanted.remote;
         let request = ReadRequest { number: read.number(index), address, length: read.length, key };
@@ -90,7 +104,7 @@ impl Parts {
     }
 
     /// A frame of data for a read is here whole.
-    pub(super) fn end_read_body(&mut self, link: &mut Link, index: usize, teller: &mut Teller<'_>) {
+    pub(super) fn end_read_body<S>(&mut self, link: &mut Link<S>, index: usize, teller: &mut Teller<'_>) {
         if self.reads.left(index) > 0 {
             return;
         }
@@ -101,9 +115,9 @@ impl Parts {
     }
 
     /// The peer will send nothing more for a read.
-    pub(super) fn refused(
+    pub(super) fn refused<S>(
         &mut self,
-        link: &mut Link,
+        link: &mut Link<S>,
         number: u64,
         teller: &mut Teller<'_>,
     ) -> Result<(), Violation> {
@@ -118,19 +132,19 @@ impl Parts {
         Ok(())
     }
 
-    fn next_read(&mut self, link: &mut Link) {
+    fn next_read<S>(&mut self, link: &mut Link<S>) {
         link.reads = link.reads.saturating_sub(1);
         if let Some(index) = link.reads_waiting.pop_front() {
             self.request(link, index);
         }
     }
 
-    fn tell_done(&mut self, link: &mut Link, wanted: &Wanted) {
+    fn tell_done<S>(&mut self, link: &mut Link<S>, wanted: &Wanted) {
         self.push_message(link, wanted.done.message().bytes());
     }
 
     /// The peer asks for what is behind a key.
-    pub(super) fn serve(&mut self, link: &mut Link, request: &ReadRequest) -> Result<(), Violation> {
+    pub(super) fn serve<S>(&mut self, link: &mut Link<S>, request: &ReadRequest) -> Result<(), Violation> {
         if link.out.serves() >= READS_MAX {
             return Err(Violation(format!("more than {READS_MAX} reads at a time")));
         }

@@ -4,11 +4,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::TcpStream;
 
 use super::frame::{self, Kind};
-use super::sys::{self, Part};
+use super::medium::Stream;
 use crate::device::host_memory::HostMemory;
+use crate::device::sockets::sys::{self, Part};
 use crate::seam::Buffer;
 
 /// See the module.
@@ -21,6 +21,9 @@ pub(super) struct Out {
     /// Reads that the peer has asked for, the first of which goes on whenever no piece of one waits.
     serves: VecDeque<Serve>,
     has_piece: bool,
+    /// Bytes that were ever given to go out, and those of them that wait.
+    given: u64,
+    waiting: u64,
     /// The kernel takes no more for now.
     pub(super) is_blocked: bool,
 }
@@ -34,6 +37,8 @@ enum Item {
         at: u64,
         left: u64,
         of: Of,
+        /// Bytes of our own before it that go with it, if nothing has to go if it cannot.
+        head: Option<usize>,
     },
 }
 
@@ -42,8 +47,17 @@ enum Item {
 pub(super) enum Of {
     /// A message's, whose sender wants to know.
     Message(Option<u64>),
-    /// That behind a key.
-    Piece { key: u32 },
+    /// That behind a key, for a read.
+    Piece { key: u32, number: u64 },
+}
+
+/// What became of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sent {
+    /// It is out.
+    Whole,
+    /// It cannot be read.
+    Unreadable,
 }
 
 /// A read that the peer has asked for.
@@ -90,7 +104,24 @@ impl Out {
         self.count_bytes(length);
     }
 
+    /// Bytes that were ever given to go out.
+    pub(super) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Of these, bytes that the kernel has not taken.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// So many bytes went out without having to wait.
+    pub(super) fn count_direct(&mut self, sent: u64) {
+        self.given += sent;
+    }
+
     fn count_bytes(&mut self, length: usize) {
+        self.given += length as u64;
+        self.waiting += length as u64;
         match self.items.back_mut() {
             Some(Item::Bytes(waiting)) => *waiting += length,
             _ if length == 0 => {}
@@ -98,8 +129,11 @@ impl Out {
         }
     }
 
-    pub(super) fn push_memory(&mut self, buffer: Buffer, at: u64, left: u64, of: Of) {
-        self.items.push_back(Item::Memory { buffer, at, left, of });
+    /// Memory. If it cannot be read, it and the `head` bytes before it are left out, if there are some and none has gone.
+    pub(super) fn push_memory(&mut self, buffer: Buffer, at: u64, left: u64, of: Of, head: Option<usize>) {
+        self.given += left;
+        self.waiting += left;
+        self.items.push_back(Item::Memory { buffer, at, left, of, head });
     }
 
     pub(super) fn push_serve(&mut self, serve: Serve) {
@@ -110,18 +144,104 @@ impl Out {
         self.serves.len()
     }
 
-    /// Write what the kernel takes in one call. Those whose memory is out come to `done`. Nothing waits: nothing is
-    /// done.
+    /// Write what the kernel takes in one call. Those whose memory is out, or cannot be read, come to `done`. Nothing
+    /// waits: nothing is done.
+    ///
+    /// # Errors
+    /// The stream cannot go on.
     pub(super) fn write(
         &mut self,
-        stream: &TcpStream,
+        stream: &mut impl Stream,
         memory: HostMemory,
-        done: impl FnMut(Of),
+        mut done: impl FnMut(Of, Sent),
     ) -> io::Result<()> {
         self.refill();
+        let (sent, wanted) = match self.write_items(stream, memory, self.items.len()) {
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+                return self.write_first(stream, memory, done);
+            }
+            result => self.handle_written(result)?,
+        };
+        self.is_blocked = sent < wanted;
+        self.advance(sent as u64, &mut done);
+        Ok(())
+    }
+
+    /// Some memory cannot be read: what is before the first is written alone, then that, which may be the one.
+    #[cold]
+    fn write_first(
+        &mut self,
+        stream: &mut impl Stream,
+        memory: HostMemory,
+        mut done: impl FnMut(Of, Sent),
+    ) -> io::Result<()> {
+        let own = match self.items.front() {
+            Some(Item::Bytes(length)) => *length,
+            Some(Item::Memory { .. }) | None => 0,
+        };
+        let first = usize::from(own > 0);
+        let Some(Item::Memory { of, head, left, .. }) = self.items.get(first) else {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        };
+        let (of, head, left) = (*of, *head, *left);
+        let before = head.map_or(own, |head| own - head.min(own));
+        let result = if before > 0 {
+            let bytes = self.bytes.get(self.start..self.start + before).unwrap_or_default();
+            stream.send_bytes(bytes).map(|sent| (sent, before))
+        } else {
+            self.write_items(stream, memory, first + 1)
+        };
+        match result {
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) && before == 0 => {
+                let whole = head.filter(|&head| head == own);
+                done(of, Sent::Unreadable);
+                if whole.is_none() {
+                    self.items.remove(first);
+                    return Err(error);
+                }
+                self.leave_out(own, left, of);
+            }
+            result => {
+                let (sent, wanted) = self.handle_written(result)?;
+                self.is_blocked = sent < wanted;
+                self.advance(sent as u64, &mut done);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first memory, and the `own` bytes before it, do not go out.
+    fn leave_out(&mut self, own: usize, left: u64, of: Of) {
+        self.items.drain(..2);
+        self.start += own;
+        self.waiting = self.waiting.saturating_sub(own as u64 + left);
+        if let Of::Piece { number, .. } = of {
+            self.has_piece = false;
+            self.serves.retain(|serve| serve.number != number);
+            self.push_bytes(&frame::numbered(Kind::ReadRefused, number, 0));
+        }
+    }
+
+    /// What is no error of the stream: nothing was written for now.
+    fn handle_written(&mut self, result: io::Result<(usize, usize)>) -> io::Result<(usize, usize)> {
+        match result {
+            // Blocked: less was written than was wanted.
+            Err(error) if sys::is_passing(&error) => Ok((0, 1)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok((0, 0)),
+            result => result,
+        }
+    }
+
+    /// Write of the first items what the kernel takes in one call: how much that is, and of how much.
+    fn write_items(
+        &self,
+        stream: &mut impl Stream,
+        memory: HostMemory,
+        count: usize,
+    ) -> io::Result<(usize, usize)> {
         let (mut place, mut wanted) = (self.start, 0);
         let bytes = &self.bytes;
-        let parts = self.items.iter().flat_map(|item| {
+        let parts = self.items.iter().take(count).flat_map(|item| {
             let (own, stretches) = match item {
                 Item::Bytes(length) => {
                     let own = bytes.get(place..place + length).unwrap_or_default();
@@ -140,22 +260,13 @@ impl Out {
                 Part::Memory(stretch) => stretch.length(),
             }
         });
-        let sent = match sys::send(stream, parts) {
-            Ok(sent) => sent,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.is_blocked = true;
-                return Ok(());
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        self.is_blocked = sent < wanted;
-        self.advance(sent as u64, done);
-        Ok(())
+        let sent = stream.send(parts)?;
+        Ok((sent, wanted))
     }
 
     /// So many bytes are out.
-    fn advance(&mut self, mut sent: u64, mut done: impl FnMut(Of)) {
+    fn advance(&mut self, mut sent: u64, mut done: impl FnMut(Of, Sent)) {
+        self.waiting = self.waiting.saturating_sub(sent);
         while let Some(item) = self.items.front_mut() {
             match item {
                 Item::Bytes(length) => {
@@ -176,7 +287,7 @@ impl Out {
                         break;
                     }
                     self.has_piece &= !matches!(of, Of::Piece { .. });
-                    done(*of);
+                    done(*of, Sent::Whole);
                 }
             }
             self.items.pop_front();
@@ -206,7 +317,7 @@ impl Out {
         }
         let head = frame::numbered(Kind::ReadData, number, u32::try_from(length).unwrap_or(0));
         self.push_bytes(&head);
-        self.push_memory(buffer, at, length, Of::Piece { key });
+        self.push_memory(buffer, at, length, Of::Piece { key, number }, Some(head.len()));
         self.has_piece = true;
     }
 
@@ -230,7 +341,7 @@ impl Out {
         for item in &mut self.items {
             match item {
                 Item::Bytes(length) => place += *length,
-                Item::Memory { buffer, at, left, of } if *of == (Of::Piece { key }) => {
+                Item::Memory { buffer, at, left, of: Of::Piece { key: of, .. }, .. } if *of == key => {
                     let length = usize::try_from(*left).unwrap_or(0);
                     let mut copy = vec![0; length];
                     memory.read(buffer, *at, &mut copy);

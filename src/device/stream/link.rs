@@ -3,7 +3,6 @@
 //! Not here: what is done with them.
 
 use std::collections::VecDeque;
-use std::net::TcpStream;
 
 use slab::Slab;
 
@@ -14,9 +13,9 @@ use crate::ids::{LinkId, PeerId};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Link<S> {
     pub(super) id: LinkId,
-    pub(super) stream: TcpStream,
+    pub(super) stream: S,
     pub(super) state: State,
     pub(super) peer: Option<PeerId>,
     /// Messages that came before it was bound.
@@ -29,6 +28,10 @@ pub(super) struct Link {
     pub(super) waits_to_write: bool,
     /// It is on the list of those that are to be written.
     pub(super) is_unsent: bool,
+    /// It is on the list of those of which the other side's host is to take something.
+    pub(super) is_watched: bool,
+    /// Who wants to be told when the other side's host has so many bytes of all that was given, in order.
+    pub(super) takers: VecDeque<(u64, u64)>,
     /// Reads that the peer was asked for and has not answered.
     pub(super) reads: usize,
     /// Reads that wait for others to be answered.
@@ -44,6 +47,8 @@ pub(super) enum State {
     Open,
     /// It ends when all is out that was given to send; nothing that comes is looked at any more.
     Closing,
+    /// All is out, and the writing half is shut. It ends when the other side's host has it all.
+    Shut,
 }
 
 /// What comes in.
@@ -78,8 +83,13 @@ impl Input {
     }
 }
 
-impl Link {
-    fn new(id: LinkId, stream: TcpStream, state: State) -> Self {
+impl<S> Link<S> {
+    /// It was closed here, and nothing that comes counts any more.
+    pub(super) fn is_closing(&self) -> bool {
+        matches!(self.state, State::Closing | State::Shut)
+    }
+
+    fn new(id: LinkId, stream: S, state: State) -> Self {
         let mut out = Out::default();
         out.is_blocked = state == State::Connecting;
         Self {
@@ -93,6 +103,8 @@ impl Link {
             write_failure: None,
             waits_to_write: false,
             is_unsent: false,
+            is_watched: false,
+            takers: VecDeque::new(),
             reads: 0,
             reads_waiting: VecDeque::new(),
         }
@@ -100,15 +112,21 @@ impl Link {
 }
 
 /// All connections.
-#[derive(Debug, Default)]
-pub(super) struct Links {
-    table: Slab<Link>,
+#[derive(Debug)]
+pub(super) struct Links<S> {
+    table: Slab<Link<S>>,
     made: u32,
     pub(super) connecting: usize,
 }
 
-impl Links {
-    pub(super) fn insert(&mut self, stream: TcpStream, state: State) -> &mut Link {
+impl<S> Default for Links<S> {
+    fn default() -> Self {
+        Self { table: Slab::new(), made: 0, connecting: 0 }
+    }
+}
+
+impl<S> Links<S> {
+    pub(super) fn insert(&mut self, stream: S, state: State) -> &mut Link<S> {
         self.connecting += usize::from(state == State::Connecting);
         let entry = self.table.vacant_entry();
         let index = u32::try_from(entry.key()).unwrap_or(u32::MAX);
@@ -117,29 +135,37 @@ impl Links {
         entry.insert(Link::new(id, stream, state))
     }
 
-    pub(super) fn find(&self, id: LinkId) -> Option<&Link> {
+    pub(super) fn find(&self, id: LinkId) -> Option<&Link<S>> {
         self.table.get(id.index as usize).filter(|link| link.id == id)
     }
 
-    pub(super) fn find_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+    pub(super) fn find_mut(&mut self, id: LinkId) -> Option<&mut Link<S>> {
         self.table.get_mut(id.index as usize).filter(|link| link.id == id)
     }
 
-    pub(super) fn remove(&mut self, id: LinkId) -> Option<Link> {
+    pub(super) fn remove(&mut self, id: LinkId) -> Option<Link<S>> {
         self.find(id)?;
         let link = self.table.try_remove(id.index as usize)?;
         self.connecting -= usize::from(link.state == State::Connecting);
         Some(link)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Link<S>> {
+        self.table.iter().map(|(_, link)| link)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link<S>> {
+        self.table.iter_mut().map(|(_, link)| link)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Names of all, those of the table's place `turn` and behind it first.
-    pub(super) fn ids_from(&self, turn: usize, out: &mut Vec<LinkId>) {
+    /// Names of those that are `wanted`, each of them first in turn.
+    pub(super) fn ids_from(&self, turn: usize, wanted: impl Fn(&Link<S>) -> bool, out: &mut Vec<LinkId>) {
         out.clear();
-        out.extend(self.table.iter().map(|(_, link)| link.id));
+        out.extend(self.table.iter().map(|(_, link)| link).filter(|link| wanted(link)).map(|link| link.id));
         if !out.is_empty() {
             let by = turn % out.len();
             out.rotate_left(by);

@@ -1,12 +1,14 @@
 //! Reading from a link: frames are taken apart as they come, many to a read; a payload that has a buffer is read into it.
 
-use std::io::{self, Read as _};
+use std::io;
 
 use super::frame::{Head, IMMEDIATE_LENGTH, Kind, NUMBER_LENGTH, ReadRequest};
-use super::link::{Link, State};
+use super::link::Link;
+use super::medium::Stream;
 use super::parts::Parts;
-use super::sys;
 use crate::device::inbox::{Body, Incoming, Taken, Target, Teller, Violation};
+use crate::device::sockets::status::{is_nothing, reason_of};
+use crate::device::sockets::sys;
 use crate::device::transport::{CloseReason, Reaction};
 
 /// How far reading from a link got.
@@ -32,8 +34,13 @@ enum Stop {
 
 impl Parts {
     /// Take what was read before and not taken, then read once and take that.
-    pub(super) fn read(&mut self, link: &mut Link, scratch: &mut [u8], teller: &mut Teller<'_>) -> Progress {
-        if link.state == State::Closing {
+    pub(super) fn read<S: Stream>(
+        &mut self,
+        link: &mut Link<S>,
+        scratch: &mut [u8],
+        teller: &mut Teller<'_>,
+    ) -> Progress {
+        if link.is_closing() {
             return drain(link, scratch);
         }
         if link.input.has_more {
@@ -66,7 +73,7 @@ impl Parts {
     }
 
     /// What was read when enough had been told.
-    fn take_kept(&mut self, link: &mut Link, teller: &mut Teller<'_>) -> Stop {
+    fn take_kept<S: Stream>(&mut self, link: &mut Link<S>, teller: &mut Teller<'_>) -> Stop {
         let bytes = std::mem::take(&mut link.input.bytes);
         let start = link.input.start;
         let (taken, stop) = self.take(link, bytes.get(start..).unwrap_or_default(), teller);
@@ -83,7 +90,7 @@ impl Parts {
     }
 
     /// A payload is coming in: what has a buffer goes there, what is behind it into `scratch`.
-    fn read_body(&mut self, link: &mut Link, scratch: &mut [u8]) -> io::Result<Read> {
+    fn read_body<S: Stream>(&mut self, link: &mut Link<S>, scratch: &mut [u8]) -> io::Result<Read> {
         let Some(body) = &mut link.input.body else { return read_frames(link, scratch) };
         let placing = match body.target {
             Target::Message(index) => self.inbox.placing(index),
@@ -92,9 +99,9 @@ impl Parts {
         };
         let Some((buffer, at)) = placing else { return read_frames(link, scratch) };
         let stretches = self.memory.stretches(&buffer, at, body.remaining).take(sys::PARTS_MAX - 1);
-        let scratch = beside(link.input.is_long, scratch);
+        let scratch = beside::<S>(link.input.is_long, scratch);
         let room: usize = stretches.clone().map(crate::device::host_memory::Stretch::length).sum();
-        let count = sys::receive(&link.stream, stretches, scratch)?;
+        let count = link.stream.receive(stretches, scratch)?;
         let placed = count.min(room);
         body.remaining -= placed as u64;
         match body.target {
@@ -106,7 +113,12 @@ impl Parts {
     }
 
     /// Take bytes that came, and say how many.
-    fn take(&mut self, link: &mut Link, bytes: &[u8], teller: &mut Teller<'_>) -> (usize, Stop) {
+    fn take<S: Stream>(
+        &mut self,
+        link: &mut Link<S>,
+        bytes: &[u8],
+        teller: &mut Teller<'_>,
+    ) -> (usize, Stop) {
         let mut at = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
@@ -155,9 +167,9 @@ impl Parts {
     }
 
     /// Take a frame, as much of it as is here if its header is, and say how many bytes that was.
-    fn take_frame(
+    fn take_frame<S: Stream>(
         &mut self,
-        link: &mut Link,
+        link: &mut Link<S>,
         bytes: &[u8],
         teller: &mut Teller<'_>,
     ) -> Result<Option<usize>, CloseReason> {
@@ -179,9 +191,9 @@ impl Parts {
         Ok(taken.map(|taken| taken + Head::LENGTH))
     }
 
-    fn take_message(
+    fn take_message<S: Stream>(
         &mut self,
-        link: &mut Link,
+        link: &mut Link<S>,
         length: u32,
         immediate: Option<u32>,
         rest: &[u8],
@@ -205,7 +217,7 @@ impl Parts {
         Ok(Some(arrived.len()))
     }
 
-    fn react(&mut self, link: &mut Link, reaction: Reaction) -> Result<(), CloseReason> {
+    fn react<S>(&mut self, link: &mut Link<S>, reaction: Reaction) -> Result<(), CloseReason> {
         match reaction {
             Reaction::Close => return Err(CloseReason::Here),
             Reaction::Bind(peer) => self.bind(link, peer).map_err(|_| CloseReason::Here)?,
@@ -222,9 +234,9 @@ impl Parts {
     }
 
     /// A frame about a read.
-    fn take_read(
+    fn take_read<S>(
         &mut self,
-        link: &mut Link,
+        link: &mut Link<S>,
         head: Head,
         rest: &[u8],
         teller: &mut Teller<'_>,
@@ -278,25 +290,26 @@ struct Read {
 }
 
 /// Nothing has a buffer: behind what was read of a header and not taken.
-fn read_frames(link: &mut Link, scratch: &mut [u8]) -> io::Result<Read> {
+fn read_frames<S: Stream>(link: &mut Link<S>, scratch: &mut [u8]) -> io::Result<Read> {
     let before = link.input.rest();
     let (start, room) = scratch.split_at_mut(before.len());
     start.copy_from_slice(before);
-    let room = beside(link.input.is_long, room);
-    let count = (&link.stream).read(room)?;
+    let room = beside::<S>(link.input.is_long, room);
+    let count = link.stream.read(room)?;
     Ok(Read { count, filled: start.len() + count, is_dry: count < room.len() })
 }
 
 /// What is read beside payloads that have their place. After a long one that is headers: the next is long too, as a
 /// rule, and is better not read before its place is known.
-fn beside(is_long: bool, scratch: &mut [u8]) -> &mut [u8] {
-    let room = if is_long { HEADERS.min(scratch.len()) } else { scratch.len() };
+fn beside<S: Stream>(is_long: bool, scratch: &mut [u8]) -> &mut [u8] {
+    let most = if is_long { HEADERS.min(S::AT_ONCE) } else { S::AT_ONCE };
+    let room = scratch.len().min(most);
     scratch.get_mut(..room).unwrap_or_default()
 }
 
 /// A link that closes listens no more, but takes what comes, so that the other side is not held up.
-fn drain(link: &mut Link, scratch: &mut [u8]) -> Progress {
-    match (&link.stream).read(scratch) {
+fn drain<S: Stream>(link: &mut Link<S>, scratch: &mut [u8]) -> Progress {
+    match link.stream.read(scratch) {
         Ok(0) => Progress::Ended(CloseReason::Here),
         Ok(count) if count < scratch.len() => Progress::Dry,
         Ok(_) => Progress::More,
@@ -306,16 +319,8 @@ fn drain(link: &mut Link, scratch: &mut [u8]) -> Progress {
 }
 
 /// The other side is done: between two frames, or in the middle of one.
-fn end_of(link: &Link) -> CloseReason {
+fn end_of<S>(link: &Link<S>) -> CloseReason {
     if link.input.is_between() { CloseReason::Peer } else { CloseReason::System { errno: libc::ECONNRESET } }
-}
-
-fn is_nothing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-pub(super) fn reason_of(error: &io::Error) -> CloseReason {
-    CloseReason::System { errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }
 
 impl From<Violation> for CloseReason {

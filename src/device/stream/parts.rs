@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::frame::{self, Head, Kind};
 use super::link::{Link, State};
+use super::medium::Stream;
 use super::reads::{Exposures, Reads};
 use crate::device::host_memory::HostMemory;
 use crate::device::inbox::{Action, Inbox};
@@ -27,14 +28,14 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Do for this link all that the inbox wants done; it concerns no other.
-    pub(super) fn act(&mut self, link: &mut Link) {
+    pub(super) fn act<S: Stream>(&mut self, link: &mut Link<S>) {
         while !self.inbox.actions.is_empty() {
             self.act_once(link);
         }
     }
 
     /// Do for this link the next thing that the inbox wants done.
-    pub(super) fn act_once(&mut self, link: &mut Link) {
+    pub(super) fn act_once<S: Stream>(&mut self, link: &mut Link<S>) {
         match self.inbox.actions.pop_front() {
             Some(Action::Read(wanted)) => self.start_read(link, wanted),
             Some(Action::Tell(_, done)) => self.push_message(link, done.message().bytes()),
@@ -43,17 +44,17 @@ impl Parts {
     }
 
     /// A message of the transport's own, which finds room always.
-    pub(super) fn push_message(&mut self, link: &mut Link, message: &[u8]) {
+    pub(super) fn push_message<S>(&mut self, link: &mut Link<S>, message: &[u8]) {
         let head = Head { kind: Kind::Message, length: u32::try_from(message.len()).unwrap_or(0) };
         link.out.push_bytes(&head.to_bytes());
         self.push_own(link, message);
     }
 
-    pub(super) fn refuse(&mut self, link: &mut Link, number: u64) {
+    pub(super) fn refuse<S>(&mut self, link: &mut Link<S>, number: u64) {
         self.push_own(link, &frame::numbered(Kind::ReadRefused, number, 0));
     }
 
-    pub(super) fn push_own(&mut self, link: &mut Link, bytes: &[u8]) {
+    pub(super) fn push_own<S>(&mut self, link: &mut Link<S>, bytes: &[u8]) {
         link.out.push_bytes(bytes);
         self.unsent(link);
         // A peer that asks and never listens must not fill the memory.
@@ -64,7 +65,7 @@ impl Parts {
     }
 
     /// It has something to write.
-    pub(super) fn unsent(&mut self, link: &mut Link) {
+    pub(super) fn unsent<S>(&mut self, link: &mut Link<S>) {
         if !link.is_unsent && !link.out.is_blocked && link.state != State::Connecting {
             link.is_unsent = true;
             self.unsent.push(link.id);

@@ -1,22 +1,25 @@
 //! Sending, and writing what waits.
 
-use super::TcpTransport;
-use super::frame::{Head, Kind};
-use super::input::reason_of;
-use super::link::State;
-use super::out::Of;
-use super::sys::{self, Part};
-use crate::device::host_memory::HostMemory;
-use crate::device::transport::{Notice, Outgoing, Payload, SendError, Sending};
-use crate::ids::LinkId;
-use crate::wire::{self, Partial};
+use std::io;
 
-impl TcpTransport {
+use super::StreamTransport;
+use super::frame::{Head, Kind};
+use super::link::{Link, State};
+use super::medium::{Medium, Stream};
+use super::out::{Of, Sent};
+use crate::device::host_memory::HostMemory;
+use crate::device::sockets::status::reason_of;
+use crate::device::sockets::sys::{self, Part};
+use crate::device::transport::{CloseReason, Notice, Outgoing, Payload, SendError, Sending};
+use crate::ids::LinkId;
+use crate::wire::{self, Control, Message, Partial};
+
+impl<M: Medium> StreamTransport<M> {
     pub(super) fn send_one(&mut self, id: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
         let length = payload_length(message.payload);
-        let head = check(message, length)?;
+        let (head, is_whole) = check(message, length)?;
         let (queue_bytes, memory) = (self.config.queue_bytes, self.parts.memory);
-        let found = self.links.find_mut(id).filter(|link| link.state != State::Closing);
+        let found = self.links.find_mut(id).filter(|link| !link.is_closing());
         let link = found.filter(|link| link.write_failure.is_none()).ok_or(SendError::NoLink(id))?;
         let total = head.bytes().len() as u64 + message.header.len() as u64 + length;
 
@@ -26,26 +29,30 @@ impl TcpTransport {
             let sending = match message.payload {
                 payload if total <= GATHERED as u64 => {
                     let (gathered, length) = gather([head.bytes(), message.header], payload, memory);
-                    sys::send_bytes(&link.stream, gathered.get(..length).unwrap_or_default())
+                    link.stream.send_bytes(gathered.get(..length).unwrap_or_default())
                 }
-                Payload::Copied(bytes) => sys::send(&link.stream, own.chain([Part::Bytes(bytes)])),
+                Payload::Copied(bytes) => link.stream.send(own.chain([Part::Bytes(bytes)])),
                 Payload::Memory(buffer) => {
                     let stretches = memory.stretches(&buffer, 0, length).map(Part::Memory);
-                    sys::send(&link.stream, own.chain(stretches).take(sys::PARTS_MAX))
+                    link.stream.send(own.chain(stretches).take(sys::PARTS_MAX))
                 }
             };
             sent = match sending {
                 Ok(sent) => sent as u64,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                Err(error) if sys::is_passing(&error) => {
                     link.out.is_blocked = true;
                     0
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+                Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+                    return Err(SendError::Memory(error.to_string()));
+                }
                 Err(error) => {
-                    link.write_failure = Some(reason_of(&error));
+                    link.fail_writing(&error);
                     return Err(SendError::NoLink(id));
                 }
             };
+            link.out.count_direct(sent);
             if sent == total {
                 return Ok(Sending::Done);
             }
@@ -68,7 +75,10 @@ impl TcpTransport {
                 if left <= COPIED_MAX {
                     link.out.push_copy(memory, &buffer, at, left);
                 } else {
-                    link.out.push_memory(buffer, at, left, Of::Message(message.context));
+                    // A segment cannot be left out: those before and behind it would stay.
+                    let head = head.bytes().len() + message.header.len();
+                    let head = (sent == 0 && is_whole).then_some(head);
+                    link.out.push_memory(buffer, at, left, Of::Message(message.context), head);
                     sending = Sending::Posted;
                 }
             }
@@ -107,22 +117,25 @@ impl TcpTransport {
                 return;
             }
             calls += 1;
-            let done = |of| {
+            let done = |of, sent| {
                 if let Of::Message(Some(context)) = of {
-                    pending.notice(Notice::Sent { context, result: Ok(()) });
+                    let result = if sent == Sent::Whole { Ok(()) } else { Err(CloseReason::Memory) };
+                    pending.notice(Notice::Sent { context, result });
                 }
             };
-            if let Err(error) = link.out.write(&link.stream, memory, done) {
-                // What has come is read yet; reading ends the link.
-                link.write_failure = Some(reason_of(&error));
+            if let Err(error) = link.out.write(&mut link.stream, memory, done) {
+                link.fail_writing(&error);
             }
         }
         let waits = link.out.is_blocked && link.write_failure.is_none();
-        if waits != link.waits_to_write && self.epoll.change(&link.stream, id.to_bits(), waits).is_ok() {
+        // Room in memory shows in no descriptor: it is tried again and again.
+        if waits != link.waits_to_write
+            && (M::IS_MEMORY || self.epoll.change(&link.stream, id.to_bits(), waits).is_ok())
+        {
             link.waits_to_write = waits;
         }
         if link.state == State::Closing && (link.out.is_empty() || link.write_failure.is_some()) {
-            self.end_closing(id);
+            self.shut(id);
         }
     }
 }
@@ -139,8 +152,17 @@ impl Front {
     }
 }
 
-/// The head of the frame for a message, if it is one.
-fn check(message: &Outgoing<'_>, payload: u64) -> Result<Front, SendError> {
+impl<S: Stream> Link<S> {
+    /// Nothing more can be written. What has come is read yet, and reading ends the link: the other side sees the end of
+    /// this one's stream, if the connection still stands.
+    fn fail_writing(&mut self, error: &io::Error) {
+        self.write_failure = Some(reason_of(error));
+        let _ = self.stream.end_writing();
+    }
+}
+
+/// The head of the frame for a message, if it is one, and whether that is all there is of the message.
+fn check(message: &Outgoing<'_>, payload: u64) -> Result<(Front, bool), SendError> {
     let limit = u64::from(u32::MAX) - message.header.len() as u64;
     let total = message.header.len() as u64 + payload;
     let length = u32::try_from(total).map_err(|_| SendError::TooLong { length: payload, limit })?;
@@ -155,7 +177,8 @@ fn check(message: &Outgoing<'_>, payload: u64) -> Result<Front, SendError> {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&Head { kind, length }.to_bytes());
     bytes[8..].copy_from_slice(&message.immediate.unwrap_or(0).to_be_bytes());
-    Ok(Front { bytes, length: if message.immediate.is_some() { 12 } else { 8 } })
+    let is_whole = matches!(decoded, Message::Eager(_) | Message::Control(Control::Untagged(_)));
+    Ok((Front { bytes, length: if message.immediate.is_some() { 12 } else { 8 } }, is_whole))
 }
 
 /// A short message in one stretch, which costs the kernel less than several; and how long it is.

@@ -4,16 +4,16 @@
 
 /// The head of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Head {
-    pub(super) kind: Kind,
+pub(in crate::device) struct Head {
+    pub(in crate::device) kind: Kind,
     /// Bytes behind the head, and behind the immediate if there is one.
-    pub(super) length: u32,
+    pub(in crate::device) length: u32,
 }
 
 /// What a frame holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(in crate::device) enum Kind {
     /// A message.
     Message = 1,
     /// The immediate of a message, and the message.
@@ -28,25 +28,25 @@ pub(super) enum Kind {
 
 /// What a peer asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ReadRequest {
+pub(in crate::device) struct ReadRequest {
     /// The asker's number for it.
-    pub(super) number: u64,
-    pub(super) address: u64,
+    pub(in crate::device) number: u64,
+    pub(in crate::device) address: u64,
     /// At least 1.
-    pub(super) length: u64,
-    pub(super) key: u32,
+    pub(in crate::device) length: u64,
+    pub(in crate::device) key: u32,
 }
 
 impl Head {
-    pub(super) const LENGTH: usize = 8;
+    pub(in crate::device) const LENGTH: usize = 8;
 
-    pub(super) const fn to_bytes(self) -> [u8; Self::LENGTH] {
+    pub(in crate::device) const fn to_bytes(self) -> [u8; Self::LENGTH] {
         let [a, b, c, d] = self.length.to_be_bytes();
         [a, b, c, d, self.kind as u8, 0, 0, 0]
     }
 
     /// The head at the beginning of these bytes; `None`: it is not all there.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Option<Self>, String> {
+    pub(in crate::device) fn decode(bytes: &[u8]) -> Result<Option<Self>, String> {
         let Some((head, _)) = bytes.split_first_chunk::<{ Self::LENGTH }>() else { return Ok(None) };
         let [a, b, c, d, kind, reserved @ ..] = *head;
         let kind = match kind {
@@ -65,10 +65,10 @@ impl Head {
 }
 
 impl ReadRequest {
-    pub(super) const LENGTH: usize = 32;
+    pub(in crate::device) const LENGTH: usize = 32;
 
     /// The whole frame.
-    pub(super) fn to_bytes(self) -> [u8; Head::LENGTH + Self::LENGTH] {
+    pub(in crate::device) fn to_bytes(self) -> [u8; Head::LENGTH + Self::LENGTH] {
         let mut bytes = [0; Head::LENGTH + Self::LENGTH];
         let head = Head { kind: Kind::Read, length: 32 };
         bytes[..8].copy_from_slice(&head.to_bytes());
@@ -80,7 +80,7 @@ impl ReadRequest {
     }
 
     /// What stands behind the head.
-    pub(super) fn decode(bytes: &[u8; Self::LENGTH]) -> Result<Self, String> {
+    pub(in crate::device) fn decode(bytes: &[u8; Self::LENGTH]) -> Result<Self, String> {
         let number = |at: usize| {
             bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
         };
@@ -98,7 +98,7 @@ impl ReadRequest {
 }
 
 /// The beginning of a frame of data that was asked for, or of one that refuses: head and number.
-pub(super) fn numbered(kind: Kind, number: u64, bytes: u32) -> [u8; Head::LENGTH + NUMBER_LENGTH] {
+pub(in crate::device) fn numbered(kind: Kind, number: u64, bytes: u32) -> [u8; Head::LENGTH + NUMBER_LENGTH] {
     let mut out = [0; Head::LENGTH + NUMBER_LENGTH];
     let head = Head { kind, length: bytes + 8 };
     out[..8].copy_from_slice(&head.to_bytes());
@@ -107,8 +107,8 @@ pub(super) fn numbered(kind: Kind, number: u64, bytes: u32) -> [u8; Head::LENGTH
 }
 
 /// Bytes of an immediate.
-pub(super) const IMMEDIATE_LENGTH: usize = 4;
+pub(in crate::device) const IMMEDIATE_LENGTH: usize = 4;
 /// Bytes of the number of a read.
-pub(super) const NUMBER_LENGTH: usize = 8;
+pub(in crate::device) const NUMBER_LENGTH: usize = 8;
 /// Reads that one side may have asked for and not got, on one link.
-pub(super) const READS_MAX: usize = 256;
+pub(in crate::device) const READS_MAX: usize = 256;

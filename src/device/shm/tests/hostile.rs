@@ -1,0 +1,202 @@
+//! A peer that writes into shared memory what it should not: at worst its link ends.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering::SeqCst;
+
+use proptest::prelude::*;
+
+use super::raw::{RING, Raw, eager, framed, header, keepalive, message};
+use crate::device::shm::region::{Area, Region, WORDS};
+use crate::device::shm::ring::Rings;
+use crate::device::shm::stream::Hello;
+use crate::device::shm::{ShmConfig, ShmTransport, abstract_name, socket};
+use crate::device::tests::{Memory, Policy, trusted};
+use crate::device::transport::{CloseReason, Transport};
+use crate::seam::DataError;
+use crate::wire::{AppContext, OperationId, RemoteMemory, Rendezvous, SendFlags};
+
+const BROKEN: CloseReason = CloseReason::System { errno: libc::EPROTO };
+
+fn file(seals: i32, length: usize) -> OwnedFd {
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING) };
+    // SAFETY: the descriptor is new and nobody else's.
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    let length = libc::off_t::try_from(length).expect("it is short");
+    // SAFETY: no memory is passed.
+    assert_eq!(unsafe { libc::ftruncate(fd, length) }, 0);
+    // SAFETY: no memory is passed.
+    assert_eq!(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, seals) }, 0);
+    file
+}
+
+#[test]
+fn memory_that_can_be_cut_short_or_is_too_short_or_is_none_ends_the_link() {
+    let whole = 8192 + 2 * RING;
+    let (null, zeros) = (std::fs::File::open("/dev/null"), std::fs::File::open("/dev/zero"));
+    let files = [
+        file(0, whole),
+        file(libc::F_SEAL_GROW, whole),
+        file(libc::F_SEAL_SHRINK, whole - 1),
+        file(libc::F_SEAL_SHRINK, 0),
+        null.expect("every system has it").into(),
+        zeros.expect("every system has it").into(),
+    ];
+    for file in files {
+        let mut raw = Raw::silent();
+        raw.pass(RING, &file);
+        let reason = raw.until_closed();
+        assert!(matches!(reason, CloseReason::System { .. }), "{reason:?}");
+    }
+}
+
+#[test]
+fn memory_that_may_not_be_written_ends_the_link() {
+    let mut raw = Raw::silent();
+    let made = file(libc::F_SEAL_SHRINK | libc::F_SEAL_FUTURE_WRITE, 8192 + 2 * RING);
+    raw.pass(RING, &made);
+    assert_eq!(raw.until_closed(), CloseReason::System { errno: libc::EPERM });
+}
+
+#[test]
+fn rings_of_lengths_that_cannot_be_end_the_link() {
+    for length in [0, 1, 4096, RING + 1, RING + 4096, 3 * RING, 128 << 20, usize::MAX] {
+        let mut raw = Raw::silent();
+        let (_, file) = Region::create(RING).expect("there is memory");
+        raw.pass(length, &file);
+        assert_eq!(raw.until_closed(), BROKEN, "{length}");
+    }
+}
+
+#[test]
+fn a_hello_without_memory_ends_the_link() {
+    use std::io::Write as _;
+    for bytes in [&b"tagm-sh1"[..], b"x", &[0; 16], &[0xFF; 200]] {
+        let mut raw = Raw::silent();
+        raw.socket.write_all(bytes).expect("there is room");
+        assert_eq!(raw.until_closed(), BROKEN);
+    }
+}
+
+#[test]
+fn whoever_says_nothing_holds_nobody_up_and_ends_as_others_do() {
+    let mut raw = Raw::silent();
+    for _ in 0..1000 {
+        raw.step();
+    }
+    assert_eq!(raw.closed(), None);
+    drop(raw.socket.shutdown(std::net::Shutdown::Both));
+    assert!(matches!(raw.until_closed(), CloseReason::System { .. } | CloseReason::Peer));
+}
+
+#[test]
+fn numbers_of_bytes_that_cannot_be_end_the_link() {
+    // Of the peer's ring: written more than there is room for; of this side's: taken more than was written.
+    for (word, value) in [(0, RING as u64 + 1), (0, u64::MAX), (32 + 16, 1 << 20), (32 + 16, u64::MAX / 2)] {
+        let raw = Raw::silent();
+        let (region, file) = Region::create(RING).expect("there is memory");
+        raw.pass(RING, &file);
+        let mut raw = raw;
+        // It is greeted when it first reads.
+        raw.step();
+        region.word(word).store(value, SeqCst);
+        // Something to send, which looks at what was taken when there is no room.
+        let link = raw.link;
+        for _ in 0..RING / 1000 + 2 {
+            let _ = raw.transport.send(link, &message(&header(1), &[7; 1000]));
+        }
+        raw.until(|raw| raw.closed().is_some());
+        assert_eq!(raw.closed(), Some(BROKEN), "word {word} = {value:#x}");
+    }
+}
+
+#[test]
+fn what_was_written_before_the_end_is_told_before_it() {
+    let (mut raw, mut rings) = Raw::greeted();
+    for tag in 0..100 {
+        assert_eq!(rings.write(&eager(tag, &[tag; 100])).expect("there is room"), 124);
+    }
+    drop(rings);
+    drop(raw.socket.shutdown(std::net::Shutdown::Both));
+    assert_eq!(raw.until_closed(), CloseReason::Peer);
+    let arrivals = raw.ear.arrivals();
+    assert_eq!(arrivals.len(), 100);
+    assert!(arrivals.iter().enumerate().all(|(at, arrival)| arrival.header.tag.0 == at as u64));
+}
+
+#[test]
+fn an_end_in_the_middle_of_a_message_is_an_error() {
+    let (mut raw, mut rings) = Raw::greeted();
+    let message = eager(1, &[1; 100]);
+    rings.write(&message[..50]).expect("there is room");
+    drop(raw.socket.shutdown(std::net::Shutdown::Both));
+    assert_eq!(raw.until_closed(), CloseReason::System { errno: libc::ECONNRESET });
+}
+
+#[test]
+fn memory_that_nobody_offered_is_not_read() {
+    // An address in this very process: a peer that says whose it is would have it read what it could not see.
+    let (mut raw, mut rings) = Raw::greeted();
+    let into = Memory::zeros(16);
+    raw.ear.policy = Policy::Accept([into.buffer()].into());
+    let context = AppContext { operation: OperationId::new(5).expect("it is small"), flags: SendFlags::NONE };
+    let secret = Memory::new(vec![7; 16]);
+    let memory = RemoteMemory { address: secret.buffer().address, key: 9, length: 16 };
+    let mut bytes = [0; 64];
+    let length =
+        Rendezvous { context, tag: crate::ids::Tag(1), memory }.encode(&mut bytes).expect("it is good");
+    rings.write(&framed(&bytes[..length])).expect("there is room");
+    // It asks for what the key stands for, by a frame, since there is no offer.
+    let mut asked = [0; 40];
+    raw.until(|_| rings.available().is_ok_and(|count| count >= 40));
+    assert_eq!(rings.read(&mut asked).expect("it is there"), 40);
+    assert_eq!((asked[4], &asked[32..36]), (3, &[0, 0, 0, 9][..]));
+    assert_eq!(into.bytes(), [0; 16]);
+    drop(raw.socket.shutdown(std::net::Shutdown::Both));
+    raw.until_closed();
+    assert_eq!(raw.ear.data().last().expect("it was told").error, Some(DataError::PathLost));
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_and_the_owner_goes_on() {
+    let first = crate::device::tests::shared_memory();
+    let again = ShmTransport::open(first.name(), ShmConfig::default(), trusted());
+    assert_eq!(again.err().map(|error| error.to_string()).as_deref(), Some("bind failed with errno 98"));
+    assert!(socket::connect(&abstract_name(first.name())).is_ok());
+    let config = ShmConfig { ring_bytes: 100_000, ..ShmConfig::default() };
+    assert!(ShmTransport::open(b"some other", config, trusted()).is_err());
+    assert!(socket::connect(&abstract_name(b"nobody listens here")).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn whatever_stands_in_the_memory_nobody_else_is_harmed(
+        words in prop::collection::vec((0..WORDS, any::<u64>()), 0..20),
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        written in 0..400_u64,
+    ) {
+        let mut raw = Raw::silent();
+        let (region, file) = Region::create(RING).expect("there is memory");
+        raw.pass(RING, &file);
+        region.put(Area::First, 0, &bytes);
+        region.word(0).store(written, SeqCst);
+        for _ in 0..3 {
+            raw.step();
+        }
+        for (word, value) in words {
+            region.word(word).store(value, SeqCst);
+            raw.step();
+        }
+        // Another one is served as ever.
+        let name = raw.transport.name().to_vec();
+        let other = socket::connect(&abstract_name(&name)).expect("it listens");
+        let (region, file) = Region::create(RING).expect("there is memory");
+        socket::pass(&other, &Hello { ring_bytes: RING }.to_bytes(), &file).expect("there is room");
+        let mut rings = Rings::new(region, true);
+        rings.write(&framed(&keepalive())).expect("there is room");
+        raw.until(|_| rings.is_all_taken());
+        prop_assert!(socket::is_there(&other));
+    }
+}
