@@ -8,6 +8,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
+use super::channel::Channel;
 use super::context::Context;
 use super::error::VerbsError;
 use super::sys::{self, Library, types};
@@ -155,14 +156,27 @@ impl CompletionQueue {
     /// # Errors
     /// More than the device has.
     pub fn new(context: &Context, entries: u32) -> Result<Self, VerbsError> {
+        Self::with_channel(context, entries, None)
+    }
+
+    /// The same, which says on a channel that something has come.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_channel(
+        context: &Context,
+        entries: u32,
+        channel: Option<&Channel>,
+    ) -> Result<Self, VerbsError> {
         let count = i32::try_from(entries).unwrap_or(i32::MAX);
+        let on = channel.map_or(ptr::null_mut(), Channel::raw);
         let create = context.library().ibv_create_cq;
-        // SAFETY: the context is open; no channel.
-        let raw = unsafe { create(context.raw(), count, ptr::null_mut(), ptr::null_mut(), 0) };
+        // SAFETY: the context is open, and the channel lives as long as the queue.
+        let raw = unsafe { create(context.raw(), count, ptr::null_mut(), on, 0) };
         if raw.is_null() {
             return Err(context.failed("ibv_create_cq"));
         }
-        let inner = Arc::new(Queue { raw, context: context.clone() });
+        let inner = Arc::new(Queue { raw, context: context.clone(), _channel: channel.cloned() });
         Ok(Self { inner, batch: vec![types::ibv_wc::default(); BATCH] })
     }
 
@@ -206,23 +220,35 @@ impl TagMatchingQueue {
     /// # Errors
     /// `EOPNOTSUPP` where the provider knows no extended queues or no tag matching; or more entries than it has.
     pub fn new(context: &Context, entries: u32) -> Result<Self, VerbsError> {
+        Self::with_channel(context, entries, None)
+    }
+
+    /// The same, which says on a channel that something has come.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_channel(
+        context: &Context,
+        entries: u32,
+        channel: Option<&Channel>,
+    ) -> Result<Self, VerbsError> {
         let mut attr = types::ibv_cq_init_attr_ex {
             cqe: entries,
             cq_context: ptr::null_mut(),
-            channel: ptr::null_mut(),
+            channel: channel.map_or(ptr::null_mut(), Channel::raw),
             comp_vector: 0,
             wc_flags: u64::from(WANTED),
             comp_mask: 0,
             flags: 0,
             parent_domain: ptr::null_mut(),
         };
-        // SAFETY: the context is open; no channel, no parent domain.
+        // SAFETY: the context is open, and the channel lives as long as the queue; no parent domain.
         let created = unsafe { sys::inline::create_cq_ex(context.raw(), &mut attr) };
         let raw = created.map_err(|errno| context.returned("ibv_create_cq_ex", errno))?;
         if raw.is_null() {
             return Err(context.failed("ibv_create_cq_ex"));
         }
-        let inner = Arc::new(Queue { raw: raw.cast(), context: context.clone() });
+        let inner = Arc::new(Queue { raw: raw.cast(), context: context.clone(), _channel: channel.cloned() });
         // SAFETY: the queue was just made.
         let read = unsafe { Accessors::of(raw) };
         let read = read.ok_or_else(|| context.returned("ibv_create_cq_ex(TM_INFO)", libc::EOPNOTSUPP))?;
@@ -280,11 +306,19 @@ impl QueueHandle {
     pub(super) fn raw(&self) -> *mut types::ibv_cq {
         self.0.raw
     }
+
+    /// Say on the channel when the next completion comes. What has come before says nothing: look again behind this.
+    pub fn arm(&self) {
+        // SAFETY: the queue exists. What cannot be armed says nothing.
+        let _errno = unsafe { sys::inline::req_notify_cq(self.0.raw, false) };
+    }
 }
 
 struct Queue {
     raw: *mut types::ibv_cq,
     context: Context,
+    /// Outlives the queue.
+    _channel: Option<Channel>,
 }
 
 // SAFETY: libibverbs locks what threads share.

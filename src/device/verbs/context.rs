@@ -107,6 +107,28 @@ impl Context {
         Ok(Port::new(number, &attr))
     }
 
+    /// The first port that carries something.
+    ///
+    /// # Errors
+    /// None does, or a query failed.
+    pub fn active_port(&self) -> Result<Port, VerbsError> {
+        let ports = self.limits()?.ports;
+        let mut first = None;
+        for number in 1..=ports {
+            let port = self.port(number)?;
+            if port.is_active() {
+                return Ok(port);
+            }
+            first.get_or_insert(port);
+        }
+        let no_port = || VerbsError::NoPort { device: self.name().to_owned(), port: 1, ports };
+        Err(first.as_ref().map_or_else(no_port, |port| self.port_down(port)))
+    }
+
+    pub(super) fn port_down(&self, port: &Port) -> VerbsError {
+        VerbsError::PortDown { device: self.name().to_owned(), port: port.number, state: port.state }
+    }
+
     /// An entry of a port's GID table, and its type (`enum ibv_gid_type`) where the library tells.
     ///
     /// # Errors
@@ -127,6 +149,12 @@ impl Context {
         // SAFETY: the context is open.
         let result = unsafe { (self.library().ibv_query_gid)(self.raw(), port, index.into(), &raw mut gid) };
         if result == 0 { Ok((gid.raw, None)) } else { failed("ibv_query_gid", Errno::last()) }
+    }
+
+    /// Readable when there is an asynchronous event.
+    pub(super) fn event_descriptor(&self) -> i32 {
+        // SAFETY: the context is open.
+        unsafe { (*self.raw()).async_fd }
     }
 
     /// The oldest asynchronous event that was not asked for yet. Never waits.

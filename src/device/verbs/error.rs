@@ -49,6 +49,16 @@ pub enum VerbsError {
         /// `enum ibv_port_state`
         state: u32,
     },
+    /// The port's addresses are of no use.
+    #[error(
+        "no usable GID: port {port} of {device} has none that is an address of an interface of this machine"
+    )]
+    NoGid {
+        /// The device.
+        device: String,
+        /// The port.
+        port: u8,
+    },
     /// A call of the library failed.
     #[error("{call} on {device} failed: {cause}")]
     Call {
@@ -96,6 +106,9 @@ pub enum TagMatchingRefusal {
         "the device reports max_num_tags = 0 (not a ConnectX-5 or later, tag matching off in its firmware, or a kernel that does not report it)"
     )]
     NotReported,
+    /// The port is of Ethernet, where no list can be made.
+    #[error("tag matching through libmlx5 needs InfiniBand, and the port is of Ethernet")]
+    OnEthernet,
     /// The device has tag matching, and could not be set up for it.
     #[error("{0}")]
     Refused(VerbsError),

@@ -25,6 +25,8 @@ use libc::{c_int, pid_t, siginfo_t, sigset_t};
 /// It cannot be started: the error of the system.
 pub fn run(command: &mut Command, held: &File) -> io::Result<ExitStatus> {
     let signals = Blocked::new()?;
+    let children = Children::tell()?;
+    let is_ignored = children.is_ignored();
     let (before, held, parent) = (signals.before, held.as_raw_fd(), std::process::id());
     let prepare = move || {
         // SAFETY: between fork and exec; this asks for a signal and touches no memory.
@@ -35,6 +37,9 @@ pub fn run(command: &mut Command, held: &File) -> io::Result<ExitStatus> {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         inherit(held).or_else(|_| inherit_low(held))?;
+        if is_ignored {
+            act(&action(libc::SIG_IGN), None)?;
+        }
         set_mask(&before)
     };
     // SAFETY: the closure makes system calls alone, and neither allocates nor locks.
@@ -57,6 +62,46 @@ fn inherit(held: c_int) -> io::Result<()> {
 fn inherit_low(held: c_int) -> io::Result<()> {
     // SAFETY: as above.
     checked(unsafe { libc::fcntl(held, libc::F_DUPFD, 10) })
+}
+
+/// The system tells of children that end, until this is dropped. (Where SIGCHLD is ignored, which a program inherits from
+/// who starts it, it does not, and nobody can wait for them: wait(2).)
+struct Children {
+    before: libc::sigaction,
+}
+
+impl Children {
+    fn tell() -> io::Result<Self> {
+        let mut before = action(libc::SIG_DFL);
+        act(&action(libc::SIG_DFL), Some(&mut before))?;
+        Ok(Self { before })
+    }
+
+    fn is_ignored(&self) -> bool {
+        self.before.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        // The action is one that the system gave out.
+        let _ = act(&self.before, None);
+    }
+}
+
+/// The action of a signal that is ignored, or does what it does by itself.
+fn action(handler: libc::sighandler_t) -> libc::sigaction {
+    // SAFETY: zero is a value of every field: no flags, and an empty set.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = handler;
+    action
+}
+
+/// Set what happens when a child ends; what happened before goes to `old`.
+fn act(new: &libc::sigaction, old: Option<&mut libc::sigaction>) -> io::Result<()> {
+    let old = old.map_or(ptr::null_mut(), ptr::from_mut);
+    // SAFETY: both actions live until this returns; the new one calls nothing, or is one that was set before.
+    checked(unsafe { libc::sigaction(libc::SIGCHLD, ptr::from_ref(new), old) })
 }
 
 /// Signals that wait to be taken, until this is dropped.

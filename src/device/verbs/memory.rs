@@ -98,6 +98,8 @@ pub struct MemoryRegion {
     domain: ProtectionDomain,
     address: u64,
     length: u64,
+    /// What peers call its first byte.
+    remote: u64,
     keys: (u32, u32),
     own: Option<Mapping>,
 }
@@ -117,24 +119,61 @@ impl MemoryRegion {
         length: u64,
         access: RemoteAccess,
     ) -> Result<Self, VerbsError> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::register_at(domain, address, length, address, access) }
+    }
+
+    /// Register memory of the caller's for peers to read, who call its first byte by a number that nobody can guess
+    /// ([`Self::remote_address`]).
+    ///
+    /// # Errors
+    /// As [`Self::register`], or there is no randomness.
+    ///
+    /// # Safety
+    /// As [`Self::register`].
+    pub unsafe fn expose(domain: &ProtectionDomain, address: u64, length: u64) -> Result<Self, VerbsError> {
+        let random =
+            random().map_err(|errno| VerbsError::call("getrandom", domain.context().name(), errno))?;
+        let remote = within_page(address) | beyond_page(random);
+        // SAFETY: the caller's promise.
+        unsafe { Self::register_at(domain, address, length, remote, RemoteAccess::READ) }
+    }
+
+    /// Peers call its first byte `remote`.
+    ///
+    /// # Safety
+    /// As [`Self::register`].
+    unsafe fn register_at(
+        domain: &ProtectionDomain,
+        address: u64,
+        length: u64,
+        remote: u64,
+        access: RemoteAccess,
+    ) -> Result<Self, VerbsError> {
         let too_long =
             || VerbsError::Caller(format!("{length} bytes at {address:#x}: beyond the address space"));
         let start = usize::try_from(address).map_err(|_| too_long())?;
         let bytes = usize::try_from(length).map_err(|_| too_long())?;
         start.checked_add(bytes).ok_or_else(too_long)?;
         let pointer = ptr::with_exposed_provenance_mut(start);
-        let context = domain.context();
-        // SAFETY: the domain exists; the caller promises the memory.
-        let raw = unsafe { (context.library().ibv_reg_mr)(domain.raw(), pointer, bytes, access.bits()) };
+        let (context, bits) = (domain.context(), access.bits());
+        let (call, raw) = if remote == address {
+            // SAFETY: the domain exists; the caller promises the memory.
+            ("ibv_reg_mr", unsafe { (context.library().ibv_reg_mr)(domain.raw(), pointer, bytes, bits) })
+        } else {
+            let register = context.library().ibv_reg_mr_iova;
+            // SAFETY: as above; what peers call it is only a number.
+            ("ibv_reg_mr_iova", unsafe { register(domain.raw(), pointer, bytes, remote, bits) })
+        };
         if raw.is_null() {
-            return Err(context.failed("ibv_reg_mr"));
+            return Err(context.failed(call));
         }
         // SAFETY: a region that was just made.
         let local = unsafe { (*raw).lkey };
         // SAFETY: as above.
-        let remote = unsafe { (*raw).rkey };
+        let key = unsafe { (*raw).rkey };
         let (raw, domain) = (Some(RegionPointer(raw)), domain.clone());
-        Ok(Self { raw, domain, address, length, keys: (local, remote), own: None })
+        Ok(Self { raw, domain, address, length, remote, keys: (local, key), own: None })
     }
 
     /// New memory of so many zero bytes, in pages of its own, registered.
@@ -146,11 +185,21 @@ impl MemoryRegion {
         length: usize,
         access: RemoteAccess,
     ) -> Result<Self, VerbsError> {
-        let own =
-            Mapping::new(length).map_err(|errno| VerbsError::call("mmap", domain.context().name(), errno))?;
-        let address = own.start.expose_provenance() as u64;
+        let (own, address) = Mapping::within(domain, length)?;
         // SAFETY: the mapping lives as long as the region, and is looked at through this type only.
         let mut region = unsafe { Self::register(domain, address, length as u64, access) }?;
+        region.own = Some(own);
+        Ok(region)
+    }
+
+    /// The same, for peers to read as by [`Self::expose`].
+    ///
+    /// # Errors
+    /// No memory, or as [`Self::expose`].
+    pub fn allocate_exposed(domain: &ProtectionDomain, length: usize) -> Result<Self, VerbsError> {
+        let (own, address) = Mapping::within(domain, length)?;
+        // SAFETY: as above.
+        let mut region = unsafe { Self::expose(domain, address, length as u64) }?;
         region.own = Some(own);
         Ok(region)
     }
@@ -185,6 +234,12 @@ impl MemoryRegion {
     #[must_use]
     pub const fn remote_key(&self) -> u32 {
         self.keys.1
+    }
+
+    /// What peers call its first byte.
+    #[must_use]
+    pub const fn remote_address(&self) -> u64 {
+        self.remote
     }
 
     /// First byte.
@@ -277,6 +332,14 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
+    /// Pages for a region, and their address.
+    fn within(domain: &ProtectionDomain, length: usize) -> Result<(Self, u64), VerbsError> {
+        let own =
+            Self::new(length).map_err(|errno| VerbsError::call("mmap", domain.context().name(), errno))?;
+        let address = own.start.expose_provenance() as u64;
+        Ok((own, address))
+    }
+
     fn new(length: usize) -> Result<Self, Errno> {
         let length = length.max(1);
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -294,6 +357,28 @@ impl Drop for Mapping {
     }
 }
 
+/// A number that nobody can guess.
+fn random() -> Result<u64, Errno> {
+    let mut bytes = [0; 8];
+    // SAFETY: the bytes are ours.
+    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if count == 8 { Ok(u64::from_ne_bytes(bytes)) } else { Err(Errno::last()) }
+}
+
+/// Of an address: its place in the largest page that a device is told of, which must be the same in both names of memory,
+/// else it could not use such pages.
+const fn within_page(address: u64) -> u64 {
+    address & ((1 << PAGE_BITS) - 1)
+}
+
+/// Of a random number: all but that, and so little that no stretch of memory goes beyond the last address.
+const fn beyond_page(random: u64) -> u64 {
+    (random >> 1) & !((1 << PAGE_BITS) - 1)
+}
+
+/// Pages of 2 MiB.
+const PAGE_BITS: u32 = 21;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,6 +388,18 @@ mod tests {
         assert_eq!(RemoteAccess::NONE.bits(), 1);
         assert_eq!(RemoteAccess::READ.bits(), 5);
         assert_eq!(RemoteAccess { read: true, write: true }.bits(), 7);
+    }
+
+    #[test]
+    fn what_peers_call_memory_keeps_its_place_in_a_page_and_has_room_behind_it() {
+        let address = 0x7F12_3456_7123;
+        for random in [0, u64::MAX, 0x0123_4567_89AB_CDEF] {
+            let remote = within_page(address) | beyond_page(random);
+            assert_eq!(remote % (2 << 20), address % (2 << 20));
+            assert!(remote < 1 << 63);
+        }
+        let (one, other) = (random().unwrap(), random().unwrap());
+        assert_ne!(beyond_page(one), beyond_page(other));
     }
 
     #[test]

@@ -86,8 +86,6 @@ pub struct SendRequest<'a> {
     pub kind: SendKind,
     /// What is sent, or where what is read goes.
     pub payload: SendPayload<'a>,
-    /// Not before the READs before it are done.
-    pub fenced: bool,
 }
 
 /// The opcode of a request.
@@ -115,6 +113,17 @@ pub enum SendPayload<'a> {
     Inline(&'a [u8]),
     /// In registered memory, until the completion.
     Registered(&'a [types::ibv_sge]),
+}
+
+impl SendPayload<'_> {
+    /// Bytes.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Inline(bytes) => bytes.len() as u64,
+            Self::Registered(segments) => segments.iter().map(|segment| u64::from(segment.length)).sum(),
+        }
+    }
 }
 
 impl QueuePair {
@@ -335,7 +344,7 @@ fn fill(
     request: &SendRequest<'_>,
 ) -> Result<(), Errno> {
     wr.wr_id = request.wr_id;
-    wr.send_flags = sys::IBV_SEND_SIGNALED | if request.fenced { sys::IBV_SEND_FENCE } else { 0 };
+    wr.send_flags = sys::IBV_SEND_SIGNALED;
     match request.kind {
         SendKind::Send(None) => wr.opcode = sys::IBV_WR_SEND,
         SendKind::Send(Some(immediate)) => {

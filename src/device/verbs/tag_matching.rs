@@ -13,7 +13,7 @@ use super::memory::ProtectionDomain;
 use super::receives::{ReceiveHandle, Shared, SharedReceives, Slab};
 use super::sys::{self, types};
 use crate::ids::{Ignore, Tag, TagHandle};
-use crate::seam::Buffer;
+use crate::seam::{Add, Buffer};
 
 /// A TM-SRQ.
 #[derive(Debug)]
@@ -129,6 +129,22 @@ impl TagMatchingSrq {
         Ok(is_room)
     }
 
+    /// Post an ADD at once. False: there is no slot or no tag for it, there is an entry with this index, or something was
+    /// put and not posted; nothing has changed then.
+    ///
+    /// # Errors
+    /// It was refused. It is counted as posted: the list is of no more use.
+    #[inline(always)]
+    pub fn add_now(&mut self, add: &Add<'_>) -> Result<bool, PostError> {
+        let Add { handle, signalled, .. } = *add;
+        if !self.prepared.is_empty() || !self.ledger.add(handle, signalled).unwrap_or(false) {
+            return Ok(false);
+        }
+        let number = self.prepared.post_add(&self.receives, add)?;
+        self.ledger.numbered(handle, number);
+        Ok(true)
+    }
+
     /// Put a DEL behind what is posted next. False: there is no slot for it. Only for an entry that may be deleted
     /// ([`Ledger::may_delete`]), and whose ADD was posted ([`Self::is_put`]).
     pub fn put_del(&mut self, handle: TagHandle, terms: Terms) -> bool {
@@ -241,42 +257,54 @@ impl TagMatchingSrq {
     }
 }
 
-/// Operations that go down together, as the driver wants them. Links and scatter lists are set once.
+/// Operations that go down together, as the driver wants them, and behind them one that goes alone. Links and scatter
+/// lists are set once.
 #[derive(Debug)]
 struct Prepared {
-    wrs: Box<[types::ibv_ops_wr; BATCH]>,
-    segments: Box<[types::ibv_sge; BATCH]>,
+    wrs: Box<[types::ibv_ops_wr; BATCH + 1]>,
+    segments: Box<[types::ibv_sge; BATCH + 1]>,
     count: usize,
     call: PostSrqOps,
 }
 
 impl Prepared {
     fn new(call: PostSrqOps) -> Self {
-        let mut segments = Box::new([types::ibv_sge::default(); BATCH]);
-        let mut wrs = Box::new([EMPTY; BATCH]);
+        let mut segments = Box::new([types::ibv_sge::default(); BATCH + 1]);
+        let mut wrs = Box::new([EMPTY; BATCH + 1]);
         let (start, lists) = (wrs.as_mut_ptr(), segments.as_mut_ptr());
         for (place, wr) in wrs.iter_mut().enumerate() {
             wr.next = start.wrapping_add(place + 1);
             wr.tm.add.sg_list = lists.wrapping_add(place);
         }
+        wrs[BATCH].next = ptr::null_mut();
         Self { wrs, segments, count: 0, call }
     }
 
     #[inline(always)]
     fn put_add(&mut self, handle: TagHandle, tagged: &Tagged, terms: Terms) {
         if let (Some(wr), Some(segment)) = (self.wrs.get_mut(self.count), self.segments.get_mut(self.count)) {
-            let Buffer { address, length, key, .. } = tagged.buffer;
-            segment.addr = address;
-            segment.length = u32::try_from(length).unwrap_or(u32::MAX);
-            segment.lkey = key;
-            terms.put(wr, sys::IBV_WR_TAG_ADD, handle.to_bits());
-            wr.tm.add.recv_wr_id = handle.to_bits();
-            // A segment of 0 bytes would be one of 2^31 to the device.
-            wr.tm.add.num_sge = i32::from(length > 0);
-            wr.tm.add.tag = tagged.tag.0;
-            wr.tm.add.mask = tagged.ignore.mask();
+            let Tagged { tag, ignore, ref buffer } = *tagged;
+            write_add(wr, segment, handle, (tag, ignore, buffer), terms);
             self.count += 1;
         }
+    }
+
+    /// Post an ADD alone: the driver's number of the entry.
+    #[inline(always)]
+    fn post_add(&mut self, receives: &SharedReceives, add: &Add<'_>) -> Result<u32, PostError> {
+        let Add { handle, tag, ignore, buffer, unexpected_count, signalled } = *add;
+        let terms = Terms { unexpected_count: Some(unexpected_count), signalled };
+        write_add(&mut self.wrs[BATCH], &mut self.segments[BATCH], handle, (tag, ignore, buffer), terms);
+        let alone = self.wrs.as_mut_ptr().wrapping_add(BATCH);
+        let mut bad = ptr::null_mut();
+        // SAFETY: one request that is linked to no other, with a segment of this object's; and nobody polls, since that
+        // needs the queue's owner too.
+        let errno = unsafe { (self.call)(receives.raw(), alone, &raw mut bad) };
+        if errno != 0 {
+            return Err(PostError { posted: 0, cause: Errno::returned(errno) });
+        }
+        // What the driver wrote, it wrote by its own pointer.
+        Ok(self.wrs[BATCH].tm.handle)
     }
 
     fn put(&mut self, opcode: u32, wr_id: u64, number: u32, terms: Terms) {
@@ -329,6 +357,26 @@ impl Prepared {
         }
         Ok(())
     }
+}
+
+#[inline(always)]
+fn write_add(
+    wr: &mut types::ibv_ops_wr,
+    segment: &mut types::ibv_sge,
+    handle: TagHandle,
+    (tag, ignore, buffer): (Tag, Ignore, &Buffer),
+    terms: Terms,
+) {
+    let Buffer { address, length, key, .. } = *buffer;
+    segment.addr = address;
+    segment.length = u32::try_from(length).unwrap_or(u32::MAX);
+    segment.lkey = key;
+    terms.put(wr, sys::IBV_WR_TAG_ADD, handle.to_bits());
+    wr.tm.add.recv_wr_id = handle.to_bits();
+    // A segment of 0 bytes would be one of 2^31 to the device.
+    wr.tm.add.num_sge = i32::from(length > 0);
+    wr.tm.add.tag = tag.0;
+    wr.tm.add.mask = ignore.mask();
 }
 
 impl Terms {

@@ -7,11 +7,11 @@ use super::super::error::Errno;
 use super::super::ledger::LedgerError;
 use super::super::tag_matching::{PostError, Tagged, Terms};
 use super::held::{Body, Held};
-use super::sending::{ReadFor, ReadJob};
+use super::reads::{ReadFor, ReadJob};
 use super::side::ReceiveSide;
 use super::{VerbsDevice, host_fault};
 use crate::ids::{MessageToken, TagHandle};
-use crate::seam::{Answer, Buffer, Command, Data, DataTarget, DeviceError, Event};
+use crate::seam::{Add, Answer, Buffer, Command, Data, DataTarget, DeviceError, Event};
 
 impl VerbsDevice {
     /// Take commands in order, and say how many. What goes wrong is the device's failure.
@@ -77,6 +77,28 @@ impl VerbsDevice {
             matching.name(handle.index, tagged.buffer);
         }
         Ok(is_put)
+    }
+
+    /// Post an ADD by itself. False: it cannot be posted; its command will say why.
+    #[inline(always)]
+    pub(super) fn add_now(&mut self, add: &Add<'_>) -> bool {
+        let ReceiveSide::Matching(matching) = &mut self.side else { return false };
+        let Buffer { length, segments, key, .. } = *add.buffer;
+        if length > self.capabilities.buffer_length_max || segments != 1 || (key == 0 && length > 0) {
+            return false;
+        }
+        match matching.srq.add_now(add) {
+            Ok(is_posted) => {
+                if is_posted {
+                    matching.name(add.handle.index, *add.buffer);
+                }
+                is_posted
+            }
+            Err(error) => {
+                self.fail(counted(error));
+                true
+            }
+        }
     }
 
     fn put_del(&mut self, handle: TagHandle, terms: Terms) -> Result<bool, DeviceError> {

@@ -1,5 +1,6 @@
 //! How a verbs device is set up, and the limits that follow.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::super::context::{Limits, TagMatchingLimits};
@@ -19,8 +20,11 @@ pub struct VerbsConfig {
     pub device: Option<String>,
     /// Which port; `None`: the first that is active.
     pub port: Option<u8>,
-    /// Which GID of the port's table; `None`: none where none is needed, else the first of RoCE v2.
+    /// Which GID of the port's table; `None`: none where none is needed, else of RoCE v2 the one of [`Self::address`],
+    /// else one that is an address of an interface.
     pub gid_index: Option<u8>,
+    /// The address by which peers know this side, which they can reach.
+    pub address: Option<IpAddr>,
     /// Whether the device is to match.
     pub tag_matching: TagMatching,
     /// Entries of the matching list, cut to what the device has.
@@ -74,6 +78,7 @@ impl Default for VerbsConfig {
             device: None,
             port: None,
             gid_index: None,
+            address: None,
             tag_matching: TagMatching::Wanted,
             tags: 1024,
             unexpected_buffers: 256,

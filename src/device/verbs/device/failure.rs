@@ -69,7 +69,7 @@ impl VerbsDevice {
     }
 
     /// Take asynchronous events.
-    pub(super) fn poll_events(&mut self) {
+    pub(in crate::device::verbs) fn poll_events(&mut self) {
         while let Some(event) = self.context.poll_event() {
             let text = || {
                 let library = sys::library().ok();
@@ -136,6 +136,9 @@ impl VerbsDevice {
             self.pending.push_back(lost(DataTarget::Message(token), held.header.length));
         }
         self.lose_sends(index, id, failure);
+        if self.config.keep_untagged {
+            self.causes.extend(failure.map(|failure| (id, failure)));
+        }
         self.pending.push_back(Event::PathLost { peer: id });
     }
 
@@ -143,7 +146,7 @@ impl VerbsDevice {
         let ReceiveSide::Matching(matching) = &self.side else { return };
         let is_of = |stage| matches!(stage, Stage::DataFollows(peer) | Stage::Broken(peer) | Stage::HandedBack(peer, ..) if peer == id);
         let is_read =
-            |index: u32| self.jobs.iter().any(|(_, job)| job.target == super::sending::ReadFor::Entry(index));
+            |index: u32| self.jobs.iter().any(|(_, job)| job.target == super::reads::ReadFor::Entry(index));
         let entries = (0_u32..).zip(&matching.entries);
         let lost_entries: Vec<_> = entries
             .filter(|(index, entry)| is_of(entry.stage) && !is_read(*index))

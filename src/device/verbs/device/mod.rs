@@ -17,11 +17,14 @@
 mod commands;
 mod config;
 mod failure;
+mod gid;
 mod held;
 mod open;
 mod peers;
+mod reads;
 mod receive;
 mod regions;
+mod relayed;
 mod sending;
 mod side;
 
@@ -30,6 +33,7 @@ use std::time::Instant;
 
 use slab::Slab as Table;
 
+use super::channel::Channel;
 use super::completion::{Completion, CompletionQueue};
 use super::context::{Context, Limits, Port};
 use super::error::{TagMatchingRefusal, VerbsError};
@@ -37,18 +41,20 @@ use super::memory::{MemoryRegion, ProtectionDomain, RemoteAccess};
 use super::receives::Slab;
 use super::tag_matching::TagMatchingSrq;
 use crate::device::Device;
-use crate::ids::MessageToken;
-use crate::seam::{Buffer, Capabilities, Command, DeviceError, Event, EventSink, Match};
+use crate::ids::{MessageToken, PeerId};
+use crate::seam::{Add, Buffer, Capabilities, Command, DeviceError, Event, EventSink, Match};
 
 pub use config::{TagMatching, VerbsConfig};
 pub use regions::{HostMemory, RegionId, Registered};
+pub(in crate::device::verbs) use sending::Own;
 pub use sending::{Message, SendDone, SendError, SendFailure, Sending};
 
 use held::HeldMessages;
 use peers::Peers;
+use reads::ReadJob;
 use receive::Received;
 use regions::Regions;
-use sending::{Outgoing, ReadJob};
+use sending::Outgoing;
 use side::{Buffers, Matching, ReceiveSide, Untagged};
 
 /// A device behind libibverbs, open: an engine's owner uses it as any [`Device`], connects peers with
@@ -66,6 +72,7 @@ pub struct VerbsDevice {
     send_free: Vec<u32>,
     regions: Regions,
     domain: ProtectionDomain,
+    channel: Option<Channel>,
     context: Context,
     limits: Limits,
     port: Port,
@@ -77,6 +84,8 @@ pub struct VerbsDevice {
     buffers: Buffers,
     held: HeldMessages,
     untagged: VecDeque<Untagged>,
+    /// Why paths were lost that are told as lost, where an owner asks.
+    causes: VecDeque<(PeerId, SendFailure)>,
     untagged_count: u64,
     /// Polled, not told.
     pending: VecDeque<Event>,
@@ -172,7 +181,7 @@ impl VerbsDevice {
             return Err(VerbsError::Caller("there is no such region: it was deregistered before".into()));
         };
         let key = region.local_key();
-        let is_read = self.jobs.iter().any(|(_, job)| job.key == key);
+        let is_read = self.jobs.iter().any(|(_, job)| job.uses_key(key));
         let is_sent = self.outgoing.iter().any(|(_, outgoing)| outgoing.key == key);
         if self.side.uses_key(key) || is_read || is_sent {
             return Err(VerbsError::Caller(
@@ -267,6 +276,11 @@ impl VerbsDevice {
         (told, !is_all || sent > 0 || !self.pending.is_empty())
     }
 
+    /// What memory is registered in.
+    pub(super) const fn domain(&self) -> &ProtectionDomain {
+        &self.domain
+    }
+
     fn matching(&mut self) -> Option<&mut Matching> {
         match &mut self.side {
             ReceiveSide::Matching(matching) => Some(matching),
@@ -297,6 +311,11 @@ impl Device for VerbsDevice {
         self.failure.is_none() && self.place_if_here(message, *buffer)
     }
 
+    #[inline(never)]
+    fn add(&mut self, add: &Add<'_>) -> bool {
+        self.failure.is_none() && self.add_now(add)
+    }
+
     fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError> {
         if let Some(failure) = self.failure.as_ref().filter(|_| self.failure_told) {
             return Err(failure.clone());
@@ -320,6 +339,7 @@ impl Device for VerbsDevice {
                     | Event::Operation(_)
                     | Event::Untagged { .. }
                     | Event::Released(_)
+                    | Event::SetAside { .. }
                     | Event::PathLost { .. } => {}
                 }
             }

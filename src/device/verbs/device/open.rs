@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use slab::Slab as Table;
 
+use super::super::channel::Channel;
 use super::super::completion::{CompletionQueue, TagMatchingQueue};
 use super::super::context::{Context, Limits, LinkLayer, Port, TagMatchingLimits};
 use super::super::error::{Errno, TagMatchingRefusal, VerbsError};
 use super::super::memory::ProtectionDomain;
 use super::super::receives::{SharedReceives, Slab};
-use super::super::sys;
 use super::super::tag_matching::TagMatchingSrq;
 use super::config::{Sizes, TagMatching, VerbsConfig};
 use super::held::HeldMessages;
 use super::peers::Peers;
 use super::regions::{HostMemory, Regions};
 use super::side::{Buffers, Matching, Plain, ReceiveSide};
-use super::{Scratch, VerbsDevice};
+use super::{Scratch, VerbsDevice, gid};
 use crate::seam::Capabilities;
 
 impl VerbsDevice {
@@ -30,13 +30,16 @@ impl VerbsDevice {
     pub fn open(config: VerbsConfig, memory: HostMemory) -> Result<Self, VerbsError> {
         let context = Context::open(config.device.as_deref())?;
         let limits = context.limits()?;
-        let port = choose_port(&context, &limits, config.port)?;
-        let gid = choose_gid(&context, &port, config.gid_index)?;
+        let port = choose_port(&context, config.port)?;
+        let gid = gid::choose(&context, &port, &config)?;
         let config = checked(config, &context, &limits)?;
         let domain = ProtectionDomain::new(&context)?;
-        let (side, sizes, refusal) = receive_side(&config, &limits, &port, &domain)?;
+        // Without one the device works, and nobody can wait for it.
+        let channel = Channel::new(&context).ok();
+        let (side, sizes, refusal) = receive_side(&config, &limits, &port, &domain, channel.as_ref())?;
         let entries = config.peers.saturating_mul(config.sends_per_peer).clamp(64, SEND_COMPLETIONS_MAX);
-        let send_queue = CompletionQueue::new(&context, entries.min(limits.completions))?;
+        let send_queue =
+            CompletionQueue::with_channel(&context, entries.min(limits.completions), channel.as_ref())?;
         let send_slab = Slab::new(&domain, config.send_buffers, buffer_length(&config))?;
         let capabilities = capabilities(&config, &limits, &sizes);
         let mut device = Self {
@@ -50,6 +53,7 @@ impl VerbsDevice {
             send_slab,
             regions: Regions::new(memory),
             domain,
+            channel,
             context,
             limits,
             port,
@@ -59,6 +63,7 @@ impl VerbsDevice {
             refusal,
             held: HeldMessages::default(),
             untagged: VecDeque::new(),
+            causes: VecDeque::new(),
             untagged_count: 0,
             pending: VecDeque::new(),
             sent: VecDeque::new(),
@@ -73,61 +78,10 @@ impl VerbsDevice {
     }
 }
 
-fn choose_port(context: &Context, limits: &Limits, wanted: Option<u8>) -> Result<Port, VerbsError> {
-    if let Some(wanted) = wanted {
-        let port = context.port(wanted)?;
-        return if port.is_active() { Ok(port) } else { Err(down(context, &port)) };
-    }
-    let mut first = None;
-    for number in 1..=limits.ports {
-        let port = context.port(number)?;
-        if port.is_active() {
-            return Ok(port);
-        }
-        first.get_or_insert(port);
-    }
-    let no_port = || VerbsError::NoPort { device: context.name().to_owned(), port: 1, ports: limits.ports };
-    Err(first.as_ref().map_or_else(no_port, |port| down(context, port)))
-}
-
-fn down(context: &Context, port: &Port) -> VerbsError {
-    VerbsError::PortDown { device: context.name().to_owned(), port: port.number, state: port.state }
-}
-
-/// Of the table the first of RoCE v2 whose address is not link-local, else the first of RoCE v2, else entry 0.
-fn choose_gid(
-    context: &Context,
-    port: &Port,
-    wanted: Option<u8>,
-) -> Result<Option<([u8; 16], u8)>, VerbsError> {
-    if let Some(index) = wanted {
-        return Ok(Some((context.gid(port.number, index)?.0, index)));
-    }
-    if !port.needs_gid {
-        return Ok(None);
-    }
-    let mut best = None;
-    for index in 0..u8::try_from(port.gids.min(255)).unwrap_or(u8::MAX) {
-        let Ok((gid, kind)) = context.gid(port.number, index) else { continue };
-        if gid == [0; 16] {
-            continue;
-        }
-        let is_v2 = kind == Some(sys::IBV_GID_TYPE_ROCE_V2);
-        let is_link_local = matches!(gid, [0xfe, 0x80, ..]);
-        let rank = (u8::from(is_v2) * 2) + u8::from(is_v2 && !is_link_local);
-        if best.is_none_or(|(best, _)| rank > best) {
-            best = Some((rank, (gid, index)));
-        }
-    }
-    match best {
-        Some((_, gid)) => Ok(Some(gid)),
-        None => Err(VerbsError::TooSmall {
-            device: context.name().to_owned(),
-            what: "the GID table of the port (entries in use)",
-            offered: 0,
-            needed: 1,
-        }),
-    }
+fn choose_port(context: &Context, wanted: Option<u8>) -> Result<Port, VerbsError> {
+    let Some(wanted) = wanted else { return context.active_port() };
+    let port = context.port(wanted)?;
+    if port.is_active() { Ok(port) } else { Err(context.port_down(&port)) }
 }
 
 /// The configuration, cut to what the device has where that is no harm.
@@ -142,7 +96,8 @@ fn checked(config: VerbsConfig, context: &Context, limits: &Limits) -> Result<Ve
         let limit = config.eager_limit;
         return Err(VerbsError::Caller(format!("{limit} bytes are sent eagerly, and {EAGER_MAX} may be")));
     }
-    let peers = config.peers.min(limits.queue_pairs / 2);
+    // Each of them may put two errors into a queue for each of its two queue pairs, beside what is received.
+    let peers = config.peers.min(limits.queue_pairs / 2).min(limits.completions / 8);
     if peers == 0 {
         return Err(too_small("peers (queue pairs, two for each)", limits.queue_pairs, 2));
     }
@@ -162,11 +117,12 @@ fn receive_side(
     limits: &Limits,
     port: &Port,
     domain: &ProtectionDomain,
+    channel: Option<&Channel>,
 ) -> Result<Chosen, VerbsError> {
     let refusal = match (config.tag_matching, &limits.tag_matching) {
         (TagMatching::Off, _) => TagMatchingRefusal::NotWanted,
         (_, None) => TagMatchingRefusal::NotReported,
-        (_, Some(tm)) => match matching_side(config, limits, tm, domain) {
+        (_, Some(tm)) => match matching_side(config, limits, tm, domain, channel) {
             Ok((side, sizes)) => return Ok((side, sizes, None)),
             Err(error) if port.link == LinkLayer::Ethernet => TagMatchingRefusal::RoCe(error),
             Err(error) => TagMatchingRefusal::Refused(error),
@@ -178,7 +134,7 @@ fn receive_side(
     }
     let sizes = Sizes::plain(config, limits);
     let slab = Slab::new(domain, sizes.unexpected, buffer_length(config))?;
-    let queue = CompletionQueue::new(domain.context(), sizes.completions)?;
+    let queue = CompletionQueue::with_channel(domain.context(), sizes.completions, channel)?;
     let srq = SharedReceives::new(domain, slab)?;
     Ok((ReceiveSide::Plain(Plain { srq, queue }), sizes, Some(refusal)))
 }
@@ -188,6 +144,7 @@ fn matching_side(
     limits: &Limits,
     tm: &TagMatchingLimits,
     domain: &ProtectionDomain,
+    channel: Option<&Channel>,
 ) -> Result<(ReceiveSide, Sizes), VerbsError> {
     let sizes = Sizes::matching(config, limits, tm).ok_or_else(|| VerbsError::TooSmall {
         device: domain.context().name().to_owned(),
@@ -199,7 +156,7 @@ fn matching_side(
     })?;
     let mut sizes = sizes;
     loop {
-        let queue = TagMatchingQueue::new(domain.context(), sizes.completions)?;
+        let queue = TagMatchingQueue::with_channel(domain.context(), sizes.completions, channel)?;
         let slab = Slab::new(domain, sizes.unexpected + config.spare_buffers, buffer_length(config))?;
         match TagMatchingSrq::new(domain, queue, slab, sizes.tags, sizes.slots) {
             Ok(srq) => return Ok((ReceiveSide::Matching(Box::new(Matching::new(srq, sizes.tags))), sizes)),

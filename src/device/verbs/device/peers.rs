@@ -41,6 +41,9 @@ pub(super) struct Peer {
     pub(super) eager_limit: u32,
     /// Requests in the send queue.
     pub(super) used: u32,
+    /// Messages of the owner's that were posted and of which nobody is told, and how many of them its device has.
+    pub(super) copied: u64,
+    pub(super) taken: u64,
     pub(super) deferred: VecDeque<Deferred>,
     /// Something came from it since it was looked at last.
     pub(super) heard: bool,
@@ -190,6 +193,8 @@ impl VerbsDevice {
             state: State::Prepared,
             eager_limit: self.config.eager_limit,
             used: 0,
+            copied: 0,
+            taken: 0,
             deferred: VecDeque::new(),
             heard: true,
             probes: 0,
@@ -271,6 +276,11 @@ impl VerbsDevice {
     #[must_use]
     pub fn is_connected(&self, peer: PeerId) -> bool {
         self.peers.find(peer).is_some_and(|(_, peer)| peer.state == State::Connected)
+    }
+
+    /// Whether there are queue pairs for the peer, connected or not.
+    pub(in crate::device::verbs) fn has_pairs(&self, peer: PeerId) -> bool {
+        self.peers.find(peer).is_some()
     }
 
     /// Peers that are prepared, connected or being ended.

@@ -9,7 +9,8 @@ use super::super::ledger::Kind;
 use super::super::sys;
 use super::super::tag_matching::TagCompletionKind;
 use super::held::{Body, Held};
-use super::sending::{ReadFor, ReadJob, SendFailure};
+use super::reads::{ReadFor, ReadJob};
+use super::sending::SendFailure;
 use super::side::{Entry, ReceiveSide, Stage, Untagged};
 use super::{Scratch, VerbsDevice};
 use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
@@ -389,7 +390,9 @@ impl VerbsDevice {
             self.fail(DeviceError::Contract(error.to_string()));
             0
         });
-        if self.buffers.free() >= REFILL
+        let free = self.buffers.free();
+        // Where there are few, each is posted again at once.
+        if (free >= REFILL || free > 0 && self.buffers.posted < FEW)
             && let Err(errno) = self.refill_plain()
         {
             self.fail(DeviceError::System { call: "ibv_post_srq_recv", errno: errno.0 });
@@ -494,6 +497,8 @@ const fn upper_half(word: u32) -> u16 {
 const BATCH: usize = 32;
 /// Without tag matching receives are posted by so many at least.
 const REFILL: usize = 8;
+/// Few receives that are posted.
+const FEW: u32 = 32;
 /// Names of messages without a tag are told from those of held ones by this bit.
 const UNTAGGED: u64 = 1 << 63;
 

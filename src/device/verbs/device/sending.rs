@@ -4,15 +4,13 @@
 //! never fail for that, but wait.
 
 use super::super::completion::Completion;
-use super::super::error::{Errno, VerbsError};
-use super::super::memory::MemoryRegion;
+use super::super::error::Errno;
 use super::super::queue_pair::{SendKind, SendPayload, SendRequest};
 use super::super::sys::types::ibv_sge;
 use super::VerbsDevice;
 use super::peers::State;
-use super::side::Stage;
-use crate::ids::{PeerId, Tag, TransferId};
-use crate::seam::{Buffer, Data, DataError, DataTarget, DeviceError, Event, Remote};
+use crate::ids::{PeerId, Tag};
+use crate::seam::{Buffer, DeviceError, Remote};
 use crate::wire::{self, AppContext, Rendezvous, Rvh};
 
 /// Something to send to a peer. Where a device matches at the other end, it matches the first two kinds.
@@ -110,6 +108,8 @@ pub(super) struct Outgoing {
     pub(super) peer: usize,
     pub(super) buffer: Option<u32>,
     pub(super) kind: OutgoingKind,
+    /// Bytes that it carries, either way.
+    pub(super) length: u64,
     /// Of the owner's memory that is sent from there; 0: none.
     pub(super) key: u32,
 }
@@ -117,8 +117,10 @@ pub(super) struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OutgoingKind {
     User(u64),
+    /// Nobody asks what becomes of it.
+    Copied,
     Read(usize),
-    Fin,
+    Own,
     Probe,
 }
 
@@ -126,63 +128,7 @@ pub(super) enum OutgoingKind {
 #[derive(Debug)]
 pub(super) enum Deferred {
     Read(usize),
-    Fin([u8; wire::Fin::LENGTH]),
-}
-
-/// The payload of a rendezvous that software fetches.
-#[derive(Debug)]
-pub(super) struct ReadJob {
-    pub(super) target: ReadFor,
-    pub(super) peer: PeerId,
-    tag: Tag,
-    app_ctx: u32,
-    pub(super) remote: Remote,
-    buffer: Buffer,
-    pub(super) immediate: Option<u32>,
-    pub(super) key: u32,
-    /// Bytes that will be read, and of these those that were asked for.
-    length: u64,
-    asked: u64,
-    /// The registration of the buffer for this read alone.
-    region: Option<MemoryRegion>,
-}
-
-/// Who waits for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ReadFor {
-    Transfer(TransferId),
-    /// An entry of the list, whose rendezvous was handed back in two steps.
-    Entry(u32),
-}
-
-impl ReadJob {
-    pub(super) fn new(
-        target: ReadFor,
-        peer: PeerId,
-        (tag, app_ctx): (Tag, u32),
-        remote: Remote,
-        buffer: Buffer,
-    ) -> Self {
-        let length = remote.length.min(buffer.length);
-        let (immediate, region) = (None, None);
-        Self {
-            target,
-            peer,
-            tag,
-            app_ctx,
-            remote,
-            buffer,
-            immediate,
-            key: buffer.key,
-            length,
-            asked: 0,
-            region,
-        }
-    }
-
-    fn fin(&self) -> [u8; wire::Fin::LENGTH] {
-        fin_bytes(self.tag, self.app_ctx, &self.remote)
-    }
+    Own(Own),
 }
 
 impl VerbsDevice {
@@ -257,98 +203,40 @@ impl VerbsDevice {
         Ok(Sending::Posted)
     }
 
-    /// Fetch a payload.
-    pub(super) fn start_read(&mut self, mut job: ReadJob) {
-        let Some((index, peer)) = self.peers.find(job.peer) else {
-            return self.read_lost(&job, DataError::PathLost);
-        };
-        let is_connected = peer.state == State::Connected;
-        if is_connected && job.length > 0 && job.key == 0 {
-            job.key = self.regions.key_of(&job.buffer).unwrap_or(0);
-        }
-        if is_connected && job.length > 0 && job.key == 0 {
-            match self.regions.register_once(&self.domain, &job.buffer) {
-                Ok(region) => {
-                    job.key = region.local_key();
-                    job.region = Some(region);
-                }
-                Err(VerbsError::Caller(text)) => return self.fail(super::host_fault(&text)),
-                Err(error) => {
-                    let vendor_error =
-                        if let VerbsError::Call { cause, .. } = error { cause.0.unsigned_abs() } else { 0 };
-                    let status = super::super::sys::IBV_WC_LOC_PROT_ERR;
-                    // The sender need not wait for what will not be read.
-                    self.send_fin(job.peer, job.tag, job.app_ctx, &job.remote);
-                    return self.read_lost(&job, DataError::Completion { status, vendor_error });
-                }
-            }
-        }
-        if is_connected && job.length == 0 {
-            self.send_fin(job.peer, job.tag, job.app_ctx, &job.remote);
-            return self.read_done(job);
-        }
-        // Of a peer that is failing it is told as lost when its queue pairs are gone.
-        let id = self.jobs.insert(job);
-        if is_connected {
-            self.ask(index, id);
-        }
-    }
-
-    /// Post the next part of a read, with the FIN behind the last, or let it wait.
-    fn ask(&mut self, index: usize, id: usize) {
-        let has_room = self.has_room(index, 2);
-        let Some(job) = self.jobs.get_mut(id) else { return };
-        if !has_room {
-            if let Some(peer) = self.peers.at(index) {
-                peer.deferred.push_back(Deferred::Read(id));
-            }
-            return;
-        }
-        let part = (job.length - job.asked).min(u64::from(self.port.message).clamp(1, PART_MAX));
-        let segment = [ibv_sge {
-            addr: job.buffer.address.wrapping_add(job.asked),
-            length: u32::try_from(part).unwrap_or(u32::MAX),
-            lkey: job.key,
-        }];
-        let (address, key) = (job.remote.address.wrapping_add(job.asked), job.remote.key);
-        job.asked += part;
-        let fin = (job.asked == job.length).then(|| job.fin());
-        let kind = SendKind::Read { address, key };
-        let payload = SendPayload::Registered(&segment);
-        let posted = self.post(index, OutgoingKind::Read(id), kind, payload, None);
-        if let Err(errno) = posted {
-            return self.post_failed(index, errno);
-        }
-        if let Some(fin) = fin {
-            self.post_fin(index, fin);
-        }
-    }
-
     /// Tell the sender of a rendezvous that its payload is no longer needed.
     pub(super) fn send_fin(&mut self, peer: PeerId, tag: Tag, app_ctx: u32, remote: &Remote) {
         if let Some((index, found)) = self.peers.find(peer)
             && found.state == State::Connected
         {
-            self.post_fin(index, fin_bytes(tag, app_ctx, remote));
+            self.post_own(index, Own::fin(tag, app_ctx, remote));
         }
     }
 
-    fn post_fin(&mut self, index: usize, fin: [u8; wire::Fin::LENGTH]) {
+    /// Say something short to a peer; it waits where there is no room.
+    pub(in crate::device::verbs) fn tell_peer(&mut self, peer: PeerId, own: Own) {
+        if let Some((index, found)) = self.peers.find(peer)
+            && found.state == State::Connected
+        {
+            self.post_own(index, own);
+        }
+    }
+
+    pub(super) fn post_own(&mut self, index: usize, own: Own) {
         let inline = self.peers.at(index).map_or(0, |peer| peer.send.inline());
-        let has_buffer = inline as usize >= fin.len() || !self.send_free.is_empty();
+        let has_buffer = inline as usize >= own.bytes().len() || !self.send_free.is_empty();
         if !self.has_room(index, 1) || !has_buffer {
             if let Some(peer) = self.peers.at(index) {
-                peer.deferred.push_back(Deferred::Fin(fin));
+                peer.deferred.push_back(Deferred::Own(own));
             }
             return;
         }
-        let posted = self.post_message(index, OutgoingKind::Fin, (&fin, &[]), None, None, inline);
+        let posted = self.post_message(index, OutgoingKind::Own, (own.bytes(), &[]), None, None, inline);
         if let Err(SendError::Refused(errno)) = posted {
             self.post_failed(index, errno);
         }
     }
 
-    fn post_message(
+    pub(super) fn post_message(
         &mut self,
         index: usize,
         kind: OutgoingKind,
@@ -380,7 +268,7 @@ impl VerbsDevice {
     }
 
     /// Post one request. A buffer that it could not use is free again.
-    fn post(
+    pub(super) fn post(
         &mut self,
         index: usize,
         kind: OutgoingKind,
@@ -388,11 +276,10 @@ impl VerbsDevice {
         payload: SendPayload<'_>,
         buffer: Option<u32>,
     ) -> Result<(), Errno> {
-        // A FIN does not go before its READ is done.
-        let fenced = matches!(kind, OutgoingKind::Fin);
         let key = if let SendPayload::Registered([_, payload]) = payload { payload.lkey } else { 0 };
-        let id = self.outgoing.insert(Outgoing { peer: index, buffer, kind, key });
-        let request = SendRequest { wr_id: id as u64, kind: send, payload, fenced };
+        let length = payload.length();
+        let id = self.outgoing.insert(Outgoing { peer: index, buffer, kind, length, key });
+        let request = SendRequest { wr_id: id as u64, kind: send, payload };
         let posted = match self.peers.at(index) {
             Some(peer) => peer.send.post(&[request]).map_err(|(errno, _)| errno),
             None => Err(Errno(libc::ENOTCONN)),
@@ -404,12 +291,13 @@ impl VerbsDevice {
         }
         if let Some(peer) = self.peers.at(index) {
             peer.used += 1;
+            peer.copied += u64::from(matches!(kind, OutgoingKind::Copied));
         }
         Ok(())
     }
 
     /// The driver refused what was counted: the queue pair is of no use.
-    fn post_failed(&mut self, index: usize, errno: Errno) {
+    pub(super) fn post_failed(&mut self, index: usize, errno: Errno) {
         let failure = SendFailure {
             status: super::super::sys::IBV_WC_LOC_QP_OP_ERR,
             vendor_error: errno.0.unsigned_abs(),
@@ -417,13 +305,13 @@ impl VerbsDevice {
         self.fail_path(index, Some(failure));
     }
 
-    fn has_room(&mut self, index: usize, requests: u32) -> bool {
+    pub(super) fn has_room(&mut self, index: usize, requests: u32) -> bool {
         let limit = self.config.sends_per_peer;
         let has_completions = self.has_completion_room(0);
         has_completions && self.peers.at(index).is_some_and(|peer| peer.used + requests <= limit)
     }
 
-    fn has_completion_room(&self, reserved: usize) -> bool {
+    pub(super) fn has_completion_room(&self, reserved: usize) -> bool {
         // Two for the queue pairs of each peer that fail.
         let errors = 2 * self.peers.len();
         self.outgoing.len() + reserved + errors + 2 <= self.send_queue.entries() as usize
@@ -468,56 +356,13 @@ impl VerbsDevice {
             OutgoingKind::User(context) => self.sent.push_back(SendDone { peer: id, context, result }),
             OutgoingKind::Read(job) if result.is_ok() => self.part_done(index, job),
             OutgoingKind::Probe => peer.probes = peer.probes.saturating_sub(1),
-            OutgoingKind::Read(_) | OutgoingKind::Fin => {}
+            OutgoingKind::Copied if result.is_ok() => peer.taken += 1,
+            OutgoingKind::Read(_) | OutgoingKind::Own | OutgoingKind::Copied => {}
         }
         if result.is_err() {
             return self.fail_path(index, Some(failure));
         }
         self.run_deferred(index);
-    }
-
-    fn part_done(&mut self, index: usize, id: usize) {
-        let Some(job) = self.jobs.get(id) else { return };
-        if job.asked < job.length {
-            return self.ask(index, id);
-        }
-        let job = self.jobs.remove(id);
-        self.read_done(job);
-    }
-
-    fn read_done(&mut self, job: ReadJob) {
-        self.tell_read(&job, None);
-    }
-
-    pub(super) fn read_lost(&mut self, job: &ReadJob, error: DataError) {
-        self.tell_read(job, Some(error));
-    }
-
-    fn tell_read(&mut self, job: &ReadJob, error: Option<DataError>) {
-        let target = match job.target {
-            ReadFor::Transfer(transfer) => DataTarget::Transfer(transfer),
-            ReadFor::Entry(index) => {
-                let handle = self.matching().and_then(|matching| matching.srq.ledger().name(index));
-                let Some(handle) = handle else { return };
-                DataTarget::Entry(handle)
-            }
-        };
-        let (length, immediate) = (job.remote.length, job.immediate);
-        self.pending.push_back(Event::Data(Data { target, length, immediate, error }));
-        if let ReadFor::Entry(index) = job.target {
-            self.entry_done(index);
-        }
-    }
-
-    /// Everything but its release was told of an entry, and that too if the driver is done with it.
-    pub(super) fn entry_done(&mut self, index: u32) {
-        self.set_stage(index, Stage::Done);
-        let Some(matching) = self.matching() else { return };
-        let is_released = matching.entries.get(index as usize).is_some_and(|entry| entry.is_released);
-        if is_released && let Some(handle) = matching.srq.ledger().name(index) {
-            matching.srq.ledger_mut().give_back(index);
-            self.released(handle);
-        }
     }
 
     fn run_deferred(&mut self, index: usize) {
@@ -529,10 +374,35 @@ impl VerbsDevice {
             let deferred = self.peers.at(index).and_then(|peer| peer.deferred.pop_front());
             match deferred {
                 Some(Deferred::Read(id)) => self.ask(index, id),
-                Some(Deferred::Fin(fin)) => self.post_fin(index, fin),
+                Some(Deferred::Own(own)) => self.post_own(index, own),
                 None => return,
             }
         }
+    }
+}
+
+/// A short message of the device's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::device::verbs) struct Own {
+    bytes: [u8; wire::Fin::LENGTH],
+    length: usize,
+}
+
+impl Own {
+    /// These bytes; what is too long is cut.
+    pub(in crate::device::verbs) fn new(from: &[u8]) -> Self {
+        let mut bytes = [0; wire::Fin::LENGTH];
+        bytes.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        Self { bytes, length: from.len().min(wire::Fin::LENGTH) }
+    }
+
+    /// What ends the rendezvous of a message with a tag.
+    pub(super) fn fin(tag: Tag, app_ctx: u32, remote: &Remote) -> Self {
+        Self { bytes: fin_bytes(tag, app_ctx, remote), length: wire::Fin::LENGTH }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
@@ -557,17 +427,15 @@ fn fin_bytes(tag: Tag, app_ctx: u32, remote: &Remote) -> [u8; wire::Fin::LENGTH]
     bytes
 }
 
-fn segment(buffer: &Buffer) -> ibv_sge {
+pub(super) fn segment(buffer: &Buffer) -> ibv_sge {
     let length = u32::try_from(buffer.length).unwrap_or(u32::MAX);
     ibv_sge { addr: buffer.address, length, lkey: buffer.key }
 }
 
 /// Requests of a send queue that are kept for the device's own.
-const RESERVED: u32 = 4;
+pub(super) const RESERVED: u32 = 4;
 /// Bytes that are put together to go with a request itself.
-const INLINE_MAX: usize = 256;
-/// Bytes of one READ: what every device takes.
-const PART_MAX: u64 = 1 << 30;
+pub(super) const INLINE_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -33,7 +33,7 @@ pub enum LoadError {
         reason: String,
     },
     /// `dlsym` failed.
-    #[error("libibverbs.so.1 has no function {symbol}: it is older than rdma-core 17 or not libibverbs")]
+    #[error("libibverbs.so.1 has no function {symbol}: it is older than rdma-core 25 or not libibverbs")]
     NoSymbol {
         /// The function.
         symbol: &'static str,
@@ -92,6 +92,10 @@ functions! {
     fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd;
     fn ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int;
     fn ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: size_t, access: c_int) -> *mut ibv_mr;
+    /// As `ibv_reg_mr`, of memory whose addresses in requests begin at `iova`.
+    fn ibv_reg_mr_iova(
+        pd: *mut ibv_pd, addr: *mut c_void, length: size_t, iova: u64, access: c_int,
+    ) -> *mut ibv_mr;
     fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int;
     fn ibv_create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel;
     fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int;
