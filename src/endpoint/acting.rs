@@ -6,12 +6,14 @@ use std::collections::VecDeque;
 
 use crate::device::transport::{LinkError, Outgoing, Payload, Sending, Transport};
 use crate::ids::PeerId;
-use crate::seam::{DeviceError, Event};
-use crate::wire::{Control, EndpointName, Hello, HelloRole, Message, Proof, VERSION};
+use crate::offload::Fault;
+use crate::seam::DeviceError;
+use crate::wire::{Control, EndpointName, Hello, HelloRole, Keepalive, Message, Proof, VERSION};
 
 use super::core::{Action, Core};
 use super::credits::{Allowance, free};
 use super::interface::EndpointError;
+use super::links::Phase;
 use super::operations::Awaits;
 use super::peers::{Path, State};
 use super::proof::Said;
@@ -39,18 +41,19 @@ impl Endpoint {
                             break;
                         }
                     }
-                    Err(error) => return Err(self.fail(device, error)),
+                    Err(error) => return Err(self.fail(error)),
                 }
             }
         }
         if any && let Err(error) = self.transports[device].flush() {
-            return Err(self.fail(device, error));
+            return Err(self.fail(error));
         }
         Ok(())
     }
 
     /// After transports have told things: users are told, and what came of it is done.
     pub(super) fn settle(&mut self) -> Result<(), EndpointError> {
+        self.heed_faults()?;
         self.core.poll_engines();
         for device in 0..self.transports.len() {
             self.submit(device)?;
@@ -60,6 +63,9 @@ impl Endpoint {
         self.send_segments();
         self.grant_credits();
         self.send_notes();
+        if !self.core.going.is_empty() {
+            self.free_rows();
+        }
         if self.core.closing.is_some() {
             self.core.say_goodbye();
             self.act();
@@ -67,25 +73,29 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A transport failed: everything in progress ends, and the endpoint is of no more use.
-    #[cold]
-    pub(super) fn fail(&mut self, device: usize, error: DeviceError) -> EndpointError {
-        let core = &mut self.core;
-        for engine in &mut core.engines {
-            let event = Event::DeviceFailed(error.clone());
-            crate::seam::EventSink::handle_event(engine, device_id(device), &event);
-        }
-        core.poll_engines();
-        for peer in core.peers.ids() {
-            if matches!(core.peers[peer].state, State::Connected((at, _)) | State::Leaving((at, _)) if at == device_id(device))
-            {
-                core.fail_operations(peer, super::interface::Failure::Device);
+    /// What devices did that they may not do. The engine has left it without effect and gives that device no further
+    /// receives. Where nothing is lost by that, the endpoint goes on; else somebody would wait for ever, and it fails. No
+    /// fault is a peer's: what peers may do that they should not ends their link, in `hearing`.
+    fn heed_faults(&mut self) -> Result<(), EndpointError> {
+        for space in 0..2 {
+            while let Some(fault) = self.core.engines[space].poll_fault() {
+                self.core.statistics.device_faults += 1;
+                if is_costly(&fault) {
+                    return Err(self.fail(DeviceError::Contract(fault.to_string())));
+                }
             }
         }
-        self.withdraw();
-        let error = EndpointError::Device(error);
-        self.core.failed = Some(error.clone());
-        error
+        Ok(())
+    }
+
+    /// A transport failed: everything in progress ends, and the endpoint is of no more use. The transports go first, with
+    /// all their links: nothing touches memory that is given back here.
+    #[cold]
+    pub(super) fn fail(&mut self, error: DeviceError) -> EndpointError {
+        let devices = self.transports.len();
+        self.transports.clear();
+        self.core.end_everything((0..devices).map(device_id), &error);
+        self.core.failed.insert(EndpointError::Device(error)).clone()
     }
 
     /// Do what was queued, in order; of a link that has no room all later things wait too.
@@ -135,7 +145,10 @@ impl Endpoint {
         let Some(transport) = self.transports.get_mut(usize::from(device.0)) else { return true };
         let core = &mut self.core;
         let eager_limit = core.eager_limit(device);
-        let Some(link) = core.links.find_mut(path) else { return true };
+        // On a link that has been closed since nothing is said, and nothing granted: another may be the peer's by now.
+        let Some(link) = core.links.find_mut(path).filter(|link| link.phase != Phase::Closing) else {
+            return true;
+        };
         let Some(peer) = link.peer else { return true };
         let mut credits = free(&core.config.credits, &transport.kept(peer));
         credits.headers = credits.headers.max(1);
@@ -170,12 +183,17 @@ impl Endpoint {
         true
     }
 
-    /// The old connection of a peer has ended: the new one is its own.
+    /// The old connection of a peer has ended: the link that waited for that is its own, unless there is a newer one.
     fn adopt(&mut self, peer: PeerId) {
-        if !matches!(self.core.peers[peer].state, State::Idle | State::Waiting(_)) {
+        let state = self.core.peers[peer].state;
+        // What is still being left will say so again.
+        if matches!(state, State::Leaving(_)) {
             return;
         }
         let Some(path) = self.core.peers[peer].next.take() else { return };
+        if matches!(state, State::Connected(_) | State::Dialling(_)) || self.core.closing.is_some() {
+            return self.core.close_link(path, false);
+        }
         let transport = self.transports.get_mut(usize::from(path.0.0));
         let bound = transport.map(|transport| transport.bind(path.1, peer));
         match bound {
@@ -234,6 +252,7 @@ impl Endpoint {
         let row = &mut self.core.peers[peer];
         let Some((device, link)) = row.connected() else {
             row.notes.clear();
+            row.is_answering = false;
             return true;
         };
         let Some(transport) = self.transports.get_mut(usize::from(device.0)) else { return true };
@@ -248,6 +267,7 @@ impl Endpoint {
             {
                 return false;
             }
+            row.is_answering &= !matches!(note, Control::Keepalive(Keepalive { is_answer: true, .. }));
             row.notes.pop_front();
         }
         true
@@ -269,6 +289,26 @@ impl Core {
     #[inline]
     pub(super) fn has_backlog(&self, peer: PeerId) -> bool {
         !self.actions.is_empty() || !self.peers[peer].notes.is_empty()
+    }
+}
+
+/// Whether a message may be lost, in a wrong receive, or out of order: the engine and the device do not mean the same
+/// list any more.
+const fn is_costly(fault: &Fault) -> bool {
+    match fault {
+        Fault::UnknownHandle { .. }
+        | Fault::UnknownCompletion { .. }
+        | Fault::Unexpected { .. }
+        | Fault::ConsumedTwice { .. }
+        | Fault::WrongMatch { .. } => true,
+        // Data for nobody, and counts that are wrong of messages that are right; and what was told otherwise.
+        Fault::UnknownDevice { .. }
+        | Fault::UnknownTransfer { .. }
+        | Fault::UnknownMessage { .. }
+        | Fault::NoBufferPosted { .. }
+        | Fault::CountWithoutTags { .. }
+        | Fault::AfterFailure { .. }
+        | Fault::Failed { .. } => false,
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Config {
     /// A peer from which nothing came for so long is asked whether it is there, and lost if it says nothing for as long
     /// again. `None`: never; a process that computes does not answer either.
     pub keepalive: Option<Duration>,
-    /// How long [`super::Endpoint::close`] waits for others to take what was sent.
+    /// How long a peer may take nothing of what was sent before its connection was closed, or the endpoint.
     pub close_timeout: Duration,
     /// The key of the job, 16 bytes at least: connections come about only between endpoints that hold it.
     pub job_key: Option<Vec<u8>>,

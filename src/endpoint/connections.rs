@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use crate::device::transport::CloseReason;
+use crate::device::transport::{CloseReason, LinkError};
 use crate::ids::PeerId;
 use crate::wire::{Control, Goodbye, Keepalive};
 
-use super::core::{Action, Core};
+use super::core::{Action, Closing, Core};
 use super::credits::{Allowance, Balance};
 use super::interface::{Failure, SendRefused};
 use super::links::{Link, Phase};
@@ -47,8 +47,16 @@ impl Endpoint {
         if !matches!(core.peers[peer].state, State::Waiting(_)) {
             return;
         }
+        let mut failure = Failure::Refused;
         for (index, transport) in self.transports.iter_mut().enumerate() {
-            let Ok(link) = transport.open(&core.peers[peer].name) else { continue };
+            let link = match transport.open(&core.peers[peer].name) {
+                Ok(link) => link,
+                Err(LinkError::System { errno, .. }) => {
+                    failure = Failure::System { errno };
+                    continue;
+                }
+                Err(LinkError::Address(_) | LinkError::Unknown(_) | LinkError::Bound { .. }) => continue,
+            };
             let path = (device_id(index), link);
             let since = core.peers[peer].wanted_since.unwrap_or(core.now);
             let deadline = since.saturating_add(core.config.connect_timeout);
@@ -57,7 +65,8 @@ impl Endpoint {
             core.peers[peer].state = State::Dialling(path);
             return;
         }
-        core.give_up(peer, Failure::Refused);
+        // What is short here may not be for long.
+        if failure == Failure::Refused { core.give_up(peer, failure) } else { core.try_later(peer, failure) }
     }
 
     /// Do what has to be done at this time whatever happens, and find out when the next such time is.
@@ -75,29 +84,78 @@ impl Endpoint {
             }
             self.core.keep_alive(peer);
         }
-        self.core.expire_links();
-        if let Some(deadline) = self.core.closing {
-            if deadline > self.core.now {
-                self.core.set_deadline(deadline);
-            } else {
-                self.close_everything();
-            }
-        }
+        self.expire_links();
+        self.expire_closing();
     }
 
-    /// Begin to close: what was taken with [`crate::device::transport::Payload::Copied`] still goes out, peers are told,
-    /// nothing more is taken. [`Self::progress`] does it; in bounded time [`Self::is_closed`] says true.
+    /// Links whose patience is over.
+    fn expire_links(&mut self) {
+        let now = self.core.now;
+        let links = self.core.links.iter().filter(|(_, link)| link.deadline <= now);
+        let over: Vec<Path> = links.map(|(path, _)| path).collect();
+        for path in over {
+            let untaken = self.untaken(path);
+            let core = &mut self.core;
+            let Some(link) = core.links.find_mut(path) else { continue };
+            if link.phase != Phase::Closing {
+                let peer = link.peer;
+                core.close_link(path, false);
+                if let Some(peer) = peer {
+                    core.handle_attempt_failed(peer, path, Failure::TimedOut);
+                }
+            } else if untaken < link.untaken {
+                (link.untaken, link.deadline) = (untaken, now.saturating_add(core.config.close_timeout));
+            } else {
+                link.deadline = Duration::MAX;
+                core.actions.push_back(Action::Close(path, false));
+            }
+        }
+        let next = self.core.links.iter().map(|(_, link)| link.deadline).min();
+        self.core.set_deadline(next.unwrap_or(Duration::MAX));
+    }
+
+    /// While others take what was sent, closing goes on.
+    fn expire_closing(&mut self) {
+        let now = self.core.now;
+        let Some(Closing { left, check, until, is_over: false }) = self.core.closing else { return };
+        if check > now {
+            return self.core.set_deadline(check);
+        }
+        let less = self.left();
+        if less >= left || now >= until {
+            self.core.closing = Some(Closing { left, check, until, is_over: true });
+            return self.close_everything();
+        }
+        let check = now.saturating_add(self.core.config.close_timeout).min(until);
+        self.core.closing = Some(Closing { left: less, check, until, is_over: false });
+        self.core.set_deadline(check);
+    }
+
+    /// What others have still to take: bytes, and sends.
+    fn left(&self) -> u64 {
+        let bytes: u64 = self.core.links.iter().map(|(path, _)| self.untaken(path)).sum();
+        bytes + self.core.operations.len() as u64
+    }
+
+    fn untaken(&self, (device, link): Path) -> u64 {
+        self.transports.get(usize::from(device.0)).map_or(0, |transport| transport.untaken(link))
+    }
+
+    /// Begin to close: all whose completion was told still goes out, peers are told, nothing more is taken.
+    /// [`Self::progress`] does it, and [`Self::is_closed`] says when the hosts of all peers have what was sent; also if
+    /// nobody has taken anything for [`super::Config::close_timeout`], and after 12 times as long in any case.
     ///
     /// Sends by rendezvous whose memory is the user's fail: nothing of the user's is read by peers any more.
     pub fn close(&mut self, now: Duration) {
         let core = &mut self.core;
-        core.now = core.now.max(now);
+        core.tell_time(now);
         if core.closing.is_some() {
             return;
         }
-        let deadline = core.now.saturating_add(core.config.close_timeout);
-        core.closing = Some(deadline);
-        core.set_deadline(deadline);
+        let after = |times| core.now.saturating_add(core.config.close_timeout.saturating_mul(times));
+        let (check, until) = (after(1), after(CLOSE_TIMES));
+        core.closing = Some(Closing { left: u64::MAX, check, until, is_over: false });
+        core.set_deadline(check);
         core.withdraw_users();
         let greeting: Vec<Path> =
             core.links.iter().filter(|(_, link)| link.phase != Phase::Up).map(|(path, _)| path).collect();
@@ -105,12 +163,18 @@ impl Endpoint {
             core.close_link(path, true);
         }
         for peer in core.peers.ids() {
-            if matches!(core.peers[peer].state, State::Waiting(_) | State::Dialling(_)) {
-                core.peers[peer].state = State::Idle;
+            match core.peers[peer].state {
+                State::Waiting(_) | State::Dialling(_) => core.peers[peer].state = State::Idle,
+                State::Connected(_) => core.farewells.push(peer),
+                State::Idle | State::Leaving(_) => {}
             }
         }
         // A device that failed has nothing to close.
         let _ = self.settle();
+        let left = self.left();
+        if let Some(closing) = &mut self.core.closing {
+            closing.left = left;
+        }
     }
 
     /// Patience is over.
@@ -131,14 +195,27 @@ impl Core {
             && link.phase != Phase::Closing
         {
             link.phase = Phase::Closing;
-            link.deadline = Duration::MAX;
+            link.deadline = if flush { self.now } else { Duration::MAX };
+            let deadline = link.deadline;
             self.actions.push_back(Action::Close(path, flush));
+            self.set_deadline(deadline);
+        }
+    }
+
+    /// Of a message something went out, and the rest cannot: the link ends, or its peer would wait for that for ever.
+    #[cold]
+    pub(super) fn end_unfinished(&mut self, path: Path, peer: PeerId) {
+        if matches!(self.peers[peer].state, State::Connected(current) if current == path) {
+            self.statistics.lost += 1;
+            self.close_link(path, true);
+            self.peers[peer].state = State::Leaving(path);
         }
     }
 
     /// A link has ended.
     pub(super) fn handle_closed(&mut self, path: Path, reason: &CloseReason) {
         let Some(Link { phase, peer: Some(peer), .. }) = self.links.remove(path) else { return };
+        self.look_whether_gone(peer);
         if self.peers[peer].next == Some(path) {
             self.peers[peer].next = None;
         }
@@ -172,9 +249,16 @@ impl Core {
 
     /// The connection to a peer has ended, and all that had come was told.
     fn handle_lost(&mut self, peer: PeerId, failure: Failure) {
+        // What has come ends as what has come by this connection: nothing of it is told on the next.
+        self.poll_engines();
+        for engine in &mut self.engines {
+            engine.forget_words(peer);
+        }
+        self.awaited.lose(peer);
         let row = &mut self.peers[peer];
         row.state = State::Idle;
         row.notes.clear();
+        row.is_answering = false;
         (row.balance, row.allowance) = (Balance::default(), Allowance::default());
         if let Some(twin) = row.twin {
             row.state = State::Leaving(twin);
@@ -182,9 +266,6 @@ impl Core {
             self.close_link(twin, false);
         }
         self.fail_operations(peer, failure);
-        if !self.awaited.is_empty() {
-            self.awaited.retain(|(sender, _), _| *sender != peer);
-        }
         if self.peers[peer].next.is_some() {
             self.actions.push_back(Action::Adopt(peer));
         }
@@ -199,16 +280,20 @@ impl Core {
 
     /// An attempt came to nothing, and another may not: after a pause, if there is time for it.
     pub(super) fn handle_attempt_crossed(&mut self, peer: PeerId, path: Path) {
-        if self.peers[peer].state != State::Dialling(path) {
-            return;
+        if self.peers[peer].state == State::Dialling(path) {
+            self.try_later(peer, Failure::TimedOut);
         }
+    }
+
+    /// Dial again after a pause; without time for it that has failed.
+    fn try_later(&mut self, peer: PeerId, failure: Failure) {
         let pause = self.pause(peer);
         let (now, timeout) = (self.now, self.config.connect_timeout);
         let row = &mut self.peers[peer];
         let since = row.wanted_since.unwrap_or(now);
         let at = now.saturating_add(pause);
         if at > since.saturating_add(timeout) {
-            return self.give_up(peer, Failure::TimedOut);
+            return self.give_up(peer, failure);
         }
         row.failures = row.failures.saturating_add(1);
         row.state = State::Waiting(at);
@@ -232,45 +317,31 @@ impl Core {
         self.config.back_off.saturating_mul(1 << self.peers[peer].failures.min(PAUSE_DOUBLED_MAX))
     }
 
-    /// Links whose patience is over.
-    fn expire_links(&mut self) {
-        let now = self.now;
-        let over: Vec<Path> =
-            self.links.iter().filter(|(_, link)| link.deadline <= now).map(|(path, _)| path).collect();
-        for path in over {
-            let peer = self.links.find(path).and_then(|link| link.peer);
-            self.close_link(path, false);
-            if let Some(peer) = peer {
-                self.handle_attempt_failed(peer, path, Failure::TimedOut);
-            }
-        }
-        let next = self.links.iter().map(|(_, link)| link.deadline).min();
-        self.set_deadline(next.unwrap_or(Duration::MAX));
-    }
-
     /// Ask a peer from which nothing came for long, and lose one that does not answer.
     fn keep_alive(&mut self, peer: PeerId) {
         let (Some(interval), State::Connected(path)) = (self.config.keepalive, self.peers[peer].state) else {
             return;
         };
-        let row = &self.peers[peer];
-        let silent = self.now.saturating_sub(row.heard);
-        if silent >= interval.saturating_mul(2) && row.is_asked {
-            self.peers[peer].state = State::Leaving(path);
-            self.close_link(path, false);
-            return;
-        }
-        let (heard, is_asked) = (row.heard, row.is_asked);
-        if silent >= interval && !is_asked {
+        if self.peers[peer].asked.is_none() && self.now.saturating_sub(self.peers[peer].heard) >= interval {
             self.ask(peer);
         }
-        let patience = interval.saturating_mul(if silent >= interval { 2 } else { 1 });
-        self.set_deadline(heard.saturating_add(patience));
+        // However long nothing was said before, an answer has its time.
+        let row = &self.peers[peer];
+        let due = row.asked.unwrap_or(row.heard).saturating_add(interval);
+        if row.asked.is_some() && due <= self.now {
+            self.peers[peer].state = State::Leaving(path);
+            self.close_link(path, false);
+        } else {
+            self.set_deadline(due);
+        }
     }
 
-    /// Ask a peer whether it is there.
+    /// Ask a peer whether it is there, unless it was asked and has said nothing since.
     pub(super) fn ask(&mut self, peer: PeerId) {
-        self.peers[peer].is_asked = true;
+        if self.peers[peer].asked.is_some() {
+            return;
+        }
+        self.peers[peer].asked = Some(self.now);
         self.note(peer, Control::Keepalive(Keepalive { is_answer: false, sequence: 0 }));
     }
 
@@ -293,22 +364,26 @@ impl Core {
         }
     }
 
-    /// While the endpoint is being closed: say goodbye to peers for whom nothing is left.
+    /// While the endpoint is being closed: say goodbye to peers for whom nothing is left. Looks at those alone to whom it
+    /// was not said.
     pub(super) fn say_goodbye(&mut self) {
-        for peer in self.peers.ids() {
-            let State::Connected(path) = self.peers[peer].state else { continue };
-            let is_busy = self.operations.iter().any(|(_, operation)| {
-                operation.peer == peer
-                    && (operation.posted > 0 || operation.rest.is_some() || operation.copy.is_some())
-            });
-            if !is_busy && self.peers[peer].notes.is_empty() {
-                self.actions.push_back(Action::Say(path, Control::Goodbye(Goodbye::Closing)));
-                self.peers[peer].state = State::Leaving(path);
-                self.close_link(path, true);
+        let mut peers = std::mem::take(&mut self.farewells);
+        peers.retain(|&peer| {
+            let State::Connected(path) = self.peers[peer].state else { return false };
+            let is_busy = self.operations.of(peer).any(|(_, operation)| operation.is_going_out());
+            if is_busy || !self.peers[peer].notes.is_empty() {
+                return true;
             }
-        }
+            self.actions.push_back(Action::Say(path, Control::Goodbye(Goodbye::Closing)));
+            self.peers[peer].state = State::Leaving(path);
+            self.close_link(path, true);
+            false
+        });
+        self.farewells = peers;
     }
 }
 
+/// So many times the patience with one peer that takes nothing is that with all while some take something.
+const CLOSE_TIMES: u32 = 12;
 /// Pauses double up to 64 times the first.
 const PAUSE_DOUBLED_MAX: u32 = 6;

@@ -9,10 +9,13 @@ use slab::Slab;
 
 use crate::engine::{ClaimId, Config as EngineConfig, Engine, Peeked, Posting};
 use crate::ids::{DeviceId, PeerId, ReceiveId, TagHandle};
-use crate::seam::Capabilities;
-use crate::wire::{Control, HelloRole, InstanceId, OperationId, PeerCapabilities};
+use crate::seam::{Capabilities, DeviceError};
+use crate::wire::{Control, Credits, HelloRole, InstanceId, OperationId, PeerCapabilities};
 
+use super::awaited::Awaited;
+use super::cancelling::Cancelling;
 use super::config::Config;
+use super::going::Going;
 use super::interface::{Completed, Completion, EndpointError, Space};
 use super::links::Links;
 use super::operations::Operations;
@@ -26,7 +29,11 @@ pub(super) struct Core {
     pub(super) name: Vec<u8>,
     pub(super) instance: InstanceId,
     pub(super) secrets: Secrets,
+    /// The endpoint's own time, which goes on by [`STEP`] at most from one call to the next: while the process stands still
+    /// (stopped, in a debugger) nobody's patience ends.
     pub(super) now: Duration,
+    /// What time the owner said it is.
+    pub(super) told_now: Duration,
     /// By [`Space`].
     pub(super) engines: [Engine; 2],
     /// What this side says of itself, by transport.
@@ -34,10 +41,12 @@ pub(super) struct Core {
     /// The longest payload in one message, by transport.
     pub(super) eager_limits: Vec<u64>,
     pub(super) peers: Peers,
+    pub(super) going: Going,
     pub(super) links: Links,
     pub(super) operations: Operations,
     pub(super) receives: Slab<Receive>,
     pub(super) receives_made: u64,
+    pub(super) cancelling: Cancelling,
     pub(super) claims: Vec<Claim>,
     pub(super) completions: VecDeque<Completion>,
     /// What is to be done with transports.
@@ -50,16 +59,33 @@ pub(super) struct Core {
     pub(super) withdrawals: Vec<OperationId>,
     /// Sends of which segments are still to go.
     pub(super) segmented: VecDeque<OperationId>,
-    /// Messages of which the sender waits to hear, by sender and operation; and what it waits for.
-    pub(super) awaited: HashMap<(PeerId, OperationId), u8>,
-    /// Whose message a device puts into an entry, while its data follows.
+    /// Messages of which the sender waits to hear.
+    pub(super) awaited: Awaited,
+    /// Whose message a device puts into an entry, while its data follows by itself.
     pub(super) entries: HashMap<TagHandle, PeerId>,
     /// When something is to be done whatever happens; never later, perhaps earlier.
     pub(super) next_deadline: Duration,
-    /// It is being closed, and will be closed by then.
-    pub(super) closing: Option<Duration>,
+    /// Peers to whom goodbye is still to be said, once it is being closed.
+    pub(super) farewells: Vec<PeerId>,
+    /// It is being closed.
+    pub(super) closing: Option<Closing>,
     pub(super) failed: Option<EndpointError>,
+    /// A transport has told that it failed; nothing was done about it yet.
+    pub(super) device_failure: Option<DeviceError>,
     pub(super) statistics: Statistics,
+}
+
+/// How closing gets on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    /// What others had still to take when that was looked at last: bytes and sends.
+    pub(super) left: u64,
+    /// When it is looked at next: if nothing was taken since, patience is over.
+    pub(super) check: Duration,
+    /// When patience is over in any case.
+    pub(super) until: Duration,
+    /// Patience is over.
+    pub(super) is_over: bool,
 }
 
 /// A receive, from its post until its last completion.
@@ -103,6 +129,10 @@ impl Core {
         name: Vec<u8>,
         devices: impl Iterator<Item = Capabilities>,
     ) -> Result<Self, EndpointError> {
+        let length = config.job_key.as_ref().map_or(JOB_KEY_LEAST, Vec::len);
+        if length < JOB_KEY_LEAST {
+            return Err(EndpointError::JobKey { length, least: JOB_KEY_LEAST });
+        }
         let tagged = EngineConfig { layout: config.layout, ..EngineConfig::default() };
         let mut engines = [Engine::new(tagged), Engine::new(EngineConfig::default())];
         let (mut capabilities, mut eager_limits) = (Vec::new(), Vec::new());
@@ -121,14 +151,17 @@ impl Core {
             secrets,
             name,
             now: Duration::ZERO,
+            told_now: Duration::ZERO,
             engines,
             capabilities,
             eager_limits,
             peers: Peers::default(),
+            going: Going::default(),
             links: Links::default(),
             operations: Operations::default(),
             receives: Slab::new(),
             receives_made: 0,
+            cancelling: Cancelling::default(),
             claims: Vec::new(),
             completions: VecDeque::with_capacity(COMPLETIONS),
             actions: VecDeque::new(),
@@ -136,14 +169,23 @@ impl Core {
             touched: Vec::new(),
             withdrawals: Vec::new(),
             segmented: VecDeque::new(),
-            awaited: HashMap::new(),
+            awaited: Awaited::default(),
             entries: HashMap::new(),
             next_deadline: Duration::MAX,
+            farewells: Vec::new(),
             closing: None,
             failed: None,
+            device_failure: None,
             statistics: Statistics::default(),
             config,
         })
+    }
+
+    /// The owner says what time it is.
+    #[inline]
+    pub(super) fn tell_time(&mut self, now: Duration) {
+        self.now += now.saturating_sub(self.told_now).min(STEP);
+        self.told_now = self.told_now.max(now);
     }
 
     /// Whether there is something to be done with transports, or something to tell.
@@ -182,6 +224,12 @@ impl Core {
         if !matches!(row.state, State::Connected(_)) {
             return;
         }
+        // Of each message that it may have sent it may have asked to hear of the match and of the delivery.
+        let Credits { headers, eager_messages, .. } = self.config.credits;
+        let most = (u64::from(headers) + u64::from(eager_messages)).saturating_mul(2) + NOTES_OF_OURS;
+        if row.notes.len() as u64 >= most {
+            return self.break_off(peer);
+        }
         row.notes.push_back(control);
         if !row.is_noted {
             row.is_noted = true;
@@ -207,6 +255,7 @@ impl Core {
             Posting::Queued(id) => {
                 if let Some(receive) = self.receives.get_mut(key) {
                     receive.posted = Some(id);
+                    self.cancelling.note(key, &self.receives);
                 }
             }
             Posting::Matched(_) => {}
@@ -219,5 +268,11 @@ impl Core {
     }
 }
 
+/// Bytes of a key at least.
+const JOB_KEY_LEAST: usize = 16;
+/// What is told to a peer that is no answer to a message: credits and keepalive.
+const NOTES_OF_OURS: u64 = 64;
+/// What passes of time between two calls at most.
+pub(super) const STEP: Duration = Duration::from_secs(1);
 /// Completions for which there is room from the start.
 const COMPLETIONS: usize = 1024;

@@ -12,26 +12,39 @@ pub(super) const SMALL: u64 = 64;
 
 /// What may still be sent to a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Balance(Credits);
+pub(super) struct Balance {
+    left: Credits,
+    /// Bytes that it had at most: no message that uses up more will ever go.
+    bytes_most: u64,
+}
 
 impl Balance {
     pub(super) const fn new(granted: Credits) -> Self {
-        Self(granted)
+        Self { left: granted, bytes_most: granted.eager_bytes }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn left(&self) -> Credits {
+        self.left
+    }
+
+    pub(super) const fn bytes_most(&self) -> u64 {
+        self.bytes_most
     }
 
     /// Whether a message with its payload may go.
     #[inline]
     pub(super) const fn has_eager(&self, length: u64) -> bool {
         if length <= SMALL {
-            self.0.headers > 0
+            self.left.headers > 0
         } else {
-            self.0.eager_messages > 0 && self.0.eager_bytes >= length
+            self.left.eager_messages > 0 && self.left.eager_bytes >= length
         }
     }
 
     #[inline]
     pub(super) const fn has_header(&self) -> bool {
-        self.0.headers > 0
+        self.left.headers > 0
     }
 
     /// It went.
@@ -40,24 +53,36 @@ impl Balance {
         if length <= SMALL {
             return self.take_header();
         }
-        self.0.eager_messages = self.0.eager_messages.saturating_sub(1);
-        self.0.eager_bytes = self.0.eager_bytes.saturating_sub(length);
+        self.left.eager_messages = self.left.eager_messages.saturating_sub(1);
+        self.left.eager_bytes = self.left.eager_bytes.saturating_sub(length);
+    }
+
+    /// It was left out: the peer has heard nothing of it.
+    #[cold]
+    pub(super) const fn give_back(&mut self, length: u64) {
+        if length <= SMALL {
+            self.left.headers = self.left.headers.saturating_add(1);
+        } else {
+            self.left.eager_messages = self.left.eager_messages.saturating_add(1);
+            self.left.eager_bytes = self.left.eager_bytes.saturating_add(length);
+        }
     }
 
     #[inline]
     pub(super) const fn take_header(&mut self) {
-        self.0.headers = self.0.headers.saturating_sub(1);
+        self.left.headers = self.left.headers.saturating_sub(1);
     }
 
     /// More may be sent. False: it adds up to more than there can be.
     pub(super) fn add(&mut self, more: &Credits) -> bool {
-        let headers = self.0.headers.checked_add(more.headers);
-        let eager_messages = self.0.eager_messages.checked_add(more.eager_messages);
-        let eager_bytes = self.0.eager_bytes.checked_add(more.eager_bytes);
+        let headers = self.left.headers.checked_add(more.headers);
+        let eager_messages = self.left.eager_messages.checked_add(more.eager_messages);
+        let eager_bytes = self.left.eager_bytes.checked_add(more.eager_bytes);
         if let (Some(headers), Some(eager_messages), Some(eager_bytes)) =
             (headers, eager_messages, eager_bytes)
         {
-            self.0 = Credits { headers, eager_messages, eager_bytes };
+            self.left = Credits { headers, eager_messages, eager_bytes };
+            self.bytes_most = self.bytes_most.max(eager_bytes);
             return true;
         }
         false
@@ -71,6 +96,11 @@ pub(super) struct Allowance(Credits);
 impl Allowance {
     pub(super) const fn new(granted: Credits) -> Self {
         Self(granted)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn left(&self) -> Credits {
+        self.0
     }
 
     /// A message came. False: there was nothing left for it.
@@ -156,7 +186,7 @@ mod tests {
             if let Some(more) = allowance.grant(&LIMIT, &kept) {
                 assert!(balance.add(&more));
             }
-            assert_eq!(balance.0, allowance.0);
+            assert_eq!(balance.left, allowance.left());
         }
     }
 
@@ -178,6 +208,6 @@ mod tests {
         let mut balance = Balance::new(LIMIT);
         assert!(!balance.add(&Credits { headers: u32::MAX, ..Credits::default() }));
         assert!(!balance.add(&Credits { eager_bytes: u64::MAX, ..Credits::default() }));
-        assert_eq!(balance.0, LIMIT);
+        assert_eq!(balance.left, LIMIT);
     }
 }

@@ -19,7 +19,7 @@ use crate::wire::{
 use super::core::{Action, Core};
 use super::credits::Balance;
 use super::interface::Failure;
-use super::links::Phase;
+use super::links::{Link, Phase};
 use super::peers::{Path, State};
 use super::proof::Said;
 
@@ -134,7 +134,7 @@ impl Core {
     fn admit(&mut self, path: Path, hello: &Hello<'_>, bytes: &[u8]) -> Reaction {
         let name = hello.name.bytes();
         let is_self = self.is_self(hello);
-        let is_full = self.peers.find(name).is_none() && self.peers.len() >= self.config.peers_max as usize;
+        let is_full = self.peers.find(name).is_none() && self.peers.count() >= self.config.peers_max as usize;
         if name.is_empty() || is_full || !is_self && name == self.name {
             return self.refuse(path, RefusedHello::Busy);
         }
@@ -144,8 +144,14 @@ impl Core {
             link.greeting().theirs = bytes.to_vec();
         }
         match self.peers[peer].state {
+            // What its own row has called comes once, over the same transport.
+            State::Dialling((device, _))
+                if is_self && device == path.0 && self.peers[peer].twin.is_none() =>
+            {
+                return self.connect_twin(path, peer, hello);
+            }
+            _ if is_self => return self.refuse_alias(bytes),
             State::Idle | State::Waiting(_) => {}
-            State::Dialling(_) if is_self => return self.connect_twin(path, peer, hello),
             State::Dialling(_) if *self.name < *name => {
                 self.statistics.crossed += 1;
                 return self.refuse(path, RefusedHello::Crossed);
@@ -161,9 +167,7 @@ impl Core {
                 return self.refuse(path, RefusedHello::Connected);
             }
             State::Connected(old) => {
-                self.statistics.restarted += 1;
-                self.close_link(old, false);
-                self.peers[peer].state = State::Leaving(old);
+                self.doubt(old, peer);
                 return self.wait_for_end(path, peer);
             }
             State::Leaving(_) => return self.wait_for_end(path, peer),
@@ -172,10 +176,52 @@ impl Core {
         self.connect(path, peer, hello)
     }
 
+    /// This endpoint has called itself under a name that it does not go by: nobody else of that name will answer. Its own
+    /// row has nothing to do with that.
+    fn refuse_alias(&mut self, hello: &[u8]) -> Reaction {
+        let is_caller = |link: &Link| {
+            let is_alias = link.peer.is_some_and(|peer| *self.peers[peer].name != *self.name);
+            let is_it = link.greeting.as_ref().is_some_and(|greeting| greeting.ours == hello);
+            link.phase == Phase::Asked && is_alias && is_it
+        };
+        let caller = self.links.iter().find(|(_, link)| is_caller(link));
+        if let Some((path, peer)) = caller.map(|(path, link)| (path, link.peer)) {
+            self.close_link(path, false);
+            self.turned_away(path, peer);
+        }
+        Reaction::Close
+    }
+
+    /// Another life of a peer says that the one that is connected is over. If so, the old connection ends by itself now
+    /// that it is asked, and what had come of it is heard before. Who has proven that it holds the key is believed after
+    /// a while; without a key the old life is, if it answers.
+    fn doubt(&mut self, old: Path, peer: PeerId) {
+        self.ask(peer);
+        let deadline = self.now.saturating_add(self.config.close_timeout);
+        if self.secrets.has_key()
+            && let Some(link) = self.links.find_mut(old)
+        {
+            link.deadline = link.deadline.min(deadline);
+            self.set_deadline(deadline);
+        }
+    }
+
+    /// The life that is connected has answered: whoever else uses its name waits for nothing.
+    pub(super) fn turn_away_next(&mut self, peer: PeerId) {
+        if self.secrets.has_key() {
+            return;
+        }
+        if let Some(next) = self.peers[peer].next.take() {
+            self.refuse(next, RefusedHello::Connected);
+        }
+    }
+
     /// The new link is taken up when the end of the old one is told. The newest of several is.
     fn wait_for_end(&mut self, path: Path, peer: PeerId) -> Reaction {
+        let deadline = self.now.saturating_add(self.config.greeting_timeout);
         if let Some(link) = self.links.find_mut(path) {
-            (link.phase, link.deadline) = (Phase::Waiting, std::time::Duration::MAX);
+            (link.phase, link.deadline) = (Phase::Waiting, deadline);
+            self.set_deadline(deadline);
         }
         if let Some(before) = self.peers[peer].next.replace(path) {
             self.close_link(before, false);
@@ -193,6 +239,12 @@ impl Core {
 
     /// The link is a connection from now on.
     fn connect(&mut self, path: Path, peer: PeerId, hello: &Hello<'_>) -> Reaction {
+        // It came by another transport before, and receives that name it may be in the list of a device there.
+        if self.engines.iter_mut().any(|engine| engine.set_path(peer, path.0).is_err()) {
+            self.close_link(path, false);
+            self.handle_attempt_crossed(peer, path);
+            return Reaction::Close;
+        }
         self.set_up(path, peer, hello);
         self.statistics.connected += 1;
         let row = &mut self.peers[peer];
@@ -211,11 +263,7 @@ impl Core {
         row.capabilities = hello.capabilities;
         row.eager_limit = hello.eager_limit.min(eager_limit);
         row.balance = Balance::new(hello.credits);
-        (row.heard, row.is_asked) = (self.now, false);
-        for engine in &mut self.engines {
-            // Receives that name the peer stay where they are; a peer changes its transport when it is restarted.
-            let _ = engine.set_path(peer, path.0);
-        }
+        (row.heard, row.asked) = (self.now, None);
         if let Some(interval) = self.config.keepalive {
             self.set_deadline(self.now.saturating_add(interval));
         }
@@ -226,6 +274,7 @@ impl Core {
         let theirs = self.links.find_mut(path).map(|link| std::mem::take(&mut link.greeting().theirs));
         let theirs = theirs.unwrap_or_default();
         if let Ok(Message::Control(Control::Hello(hello))) = wire::decode(&theirs) {
+            self.statistics.restarted += u64::from(self.peers[peer].instance != Some(hello.instance));
             self.actions.push_back(Action::Hello(path, HelloRole::Answer));
             self.connect(path, peer, &hello);
             // It is part of what the answer's proof is over.

@@ -10,7 +10,9 @@ use crate::wire::{
     self, AppContext, Control, Fin, Goodbye, Keepalive, Message, OperationId, RefusedRendezvous, SendFlags,
 };
 
+use super::awaited::Wait;
 use super::core::{Action, Core};
+use super::credits::Allowance;
 use super::interface::{Failure, Space};
 use super::links::Phase;
 use super::operations::Awaits;
@@ -63,16 +65,17 @@ impl Core {
             return Answer::Hold;
         };
         if !self.count_arrival(arrival.source, arrival.header.length, arrival.header.remote.is_some()) {
-            return Answer::Discard;
+            return self.drop_arrival(space, device, arrival);
         }
-        let answer = self.engines[space as usize].handle_event(device, event);
+        let answer = if arrival.header.app_ctx & ACKNOWLEDGE != 0 && arrival.header.remote.is_none() {
+            self.handle_awaited(space, device, arrival)
+        } else {
+            self.engines[space as usize].handle_event(device, event)
+        };
         match answer {
             Answer::Accept { .. } => self.statistics.matched_posted += 1,
             Answer::Hold => self.statistics.unexpected += 1,
             Answer::Discard => {}
-        }
-        if arrival.header.app_ctx & ACKNOWLEDGE != 0 && arrival.header.remote.is_none() {
-            self.acknowledge_arrival(arrival, &answer);
         }
         answer
     }
@@ -82,7 +85,7 @@ impl Core {
     fn count_arrival(&mut self, source: PeerId, length: u64, is_header: bool) -> bool {
         let (now, low) = (self.now, &self.config.credits);
         let row = &mut self.peers[source];
-        (row.heard, row.is_asked) = (now, false);
+        (row.heard, row.asked) = (now, None);
         if !row.allowance.take(length, is_header) {
             self.overdrawn(source);
             return false;
@@ -93,8 +96,27 @@ impl Core {
         true
     }
 
+    /// A message that its sender may not send: nobody matches it. It has used up a buffer of a device that counts.
+    #[cold]
+    fn drop_arrival(&mut self, space: Space, device: DeviceId, arrival: &Arrival) -> Answer {
+        let Arrival { message, source, header, counted, .. } = *arrival;
+        if counted {
+            let event = Event::Untagged { source, message, length: header.length, counted };
+            let _hold = self.engines[space as usize].handle_event(device, &event);
+        }
+        Answer::Discard
+    }
+
+    /// A peer has sent more than it may. What it had been granted is void: nothing more of it is heard.
     #[cold]
     fn overdrawn(&mut self, peer: PeerId) {
+        self.peers[peer].allowance = Allowance::default();
+        self.break_off(peer);
+    }
+
+    /// A peer does what no peer does.
+    #[cold]
+    pub(super) fn break_off(&mut self, peer: PeerId) {
         if let State::Connected(path) = self.peers[peer].state {
             self.statistics.protocol_errors += 1;
             self.actions.push_back(Action::Say(path, Control::Goodbye(Goodbye::ProtocolError)));
@@ -103,35 +125,48 @@ impl Core {
         }
     }
 
-    /// The sender of a message wants to hear of it: at once what is so already, the rest when it is so.
-    fn acknowledge_arrival(&mut self, arrival: &Arrival, answer: &Answer) {
-        let Ok(context) = AppContext::from_bits(arrival.header.app_ctx) else { return };
-        let mut wants = context.flags;
-        let is_placed = arrival.in_hand && *answer != Answer::Discard;
-        let now = [
-            (is_placed, SendFlags::ACKNOWLEDGE_DELIVERY),
-            (matches!(answer, Answer::Accept { .. }), SendFlags::ACKNOWLEDGE_MATCH),
-        ];
-        for (is_so, flag) in now {
-            if is_so && wants.contains(flag) {
-                self.tell_acknowledged(arrival.source, context, flag.bits());
-                wants = wants.without(flag);
-            }
+    /// A message of which its sender wants to hear: at once what is so already, the rest when it is so.
+    #[inline(never)]
+    fn handle_awaited(&mut self, space: Space, device: DeviceId, arrival: &Arrival) -> Answer {
+        let AppContext { operation, flags } =
+            AppContext::from_bits(arrival.header.app_ctx).unwrap_or_default();
+        // What is in hand is placed, or kept until it is; of that nothing is told later.
+        let (now, later) = match arrival.in_hand {
+            true => (SendFlags::ACKNOWLEDGE_DELIVERY, SendFlags::ACKNOWLEDGE_MATCH),
+            false => (SendFlags::NONE, SendFlags::ACKNOWLEDGE_MATCH.with(SendFlags::ACKNOWLEDGE_DELIVERY)),
+        };
+        let later = later.bits() & flags.bits();
+        let mut named = *arrival;
+        named.header.app_ctx = if later == 0 { 0 } else { self.awaited.word() };
+        let answer = self.engines[space as usize].handle_event(device, &Event::Arrived(named));
+        let now = match answer {
+            Answer::Accept { .. } => now.with(SendFlags::ACKNOWLEDGE_MATCH),
+            Answer::Hold => now,
+            Answer::Discard => return answer,
+        };
+        self.tell_acknowledged(arrival.source, operation, flags.bits() & now.bits());
+        let wants = later & !now.bits();
+        if wants != 0 {
+            let Arrival { source: peer, message: token, .. } = *arrival;
+            self.awaited.insert(named.header.app_ctx, Wait { peer, operation, wants, device, token });
         }
-        if u32::from(wants.bits()) & ACKNOWLEDGE != 0 {
-            self.awaited.insert((arrival.source, context.operation), wants.bits());
-        }
+        answer
     }
 
     /// Everything but arrivals.
     fn handle_rest(&mut self, space: Space, device: DeviceId, event: &Event) {
         match event {
             Event::Matched(matched) => self.count_match(matched),
-            Event::Data(data) => self.count_data(data),
+            Event::Data(data) => self.count_data(device, data),
+            // What it means is done when the transport's turn is over: it may be writing still.
+            Event::DeviceFailed(error) => {
+                self.device_failure.get_or_insert_with(|| error.clone());
+                return;
+            }
             Event::PathLost { .. }
-            | Event::DeviceFailed(_)
             | Event::Operation(_)
             | Event::Released(_)
+            | Event::SetAside { .. }
             | Event::Untagged { .. }
             | Event::Arrived(_) => {}
         }
@@ -142,12 +177,17 @@ impl Core {
     fn count_match(&mut self, matched: &Match) {
         self.statistics.matched_by_device += 1;
         self.touch(matched.source);
+        let is_read = matched.app_ctx & u32::from(SendFlags::TO_BE_READ.bits()) != 0;
         match matched.stage {
             MatchStage::Complete => {
-                self.count_arrival(matched.source, matched.length, false);
+                self.count_arrival(matched.source, matched.length, is_read);
             }
             MatchStage::SoftwareRendezvous(_) => {
                 self.count_arrival(matched.source, matched.length, true);
+            }
+            // Of data that comes by itself the length is not known yet.
+            MatchStage::DataFollows if is_read => {
+                self.count_arrival(matched.source, 0, true);
             }
             MatchStage::DataFollows => {
                 self.entries.insert(matched.handle, matched.source);
@@ -155,14 +195,14 @@ impl Core {
         }
     }
 
-    /// Whether the device read it or it came by itself is not said: it uses up credit of the kind of which there is
-    /// some.
-    fn count_data(&mut self, data: &Data) {
+    /// The data of a match is there, and with it its length.
+    fn count_data(&mut self, device: DeviceId, data: &Data) {
+        if let (DataTarget::Message(token), Some(_)) = (data.target, data.error) {
+            self.awaited.forget(device, token);
+        }
         let DataTarget::Entry(handle) = data.target else { return };
         let Some(source) = self.entries.remove(&handle) else { return };
-        let is_long = data.length > self.config.eager_limit;
-        let allowance = &mut self.peers[source].allowance;
-        let _ = allowance.take(data.length, is_long) || allowance.take(data.length, true);
+        self.count_arrival(source, data.length, false);
         self.touch(source);
     }
 
@@ -170,7 +210,7 @@ impl Core {
     fn handle_peer_control(&mut self, path: Path, peer: PeerId, message: &Message<'_>) -> Reaction {
         let now = self.now;
         let row = &mut self.peers[peer];
-        (row.heard, row.is_asked) = (now, false);
+        (row.heard, row.asked) = (now, None);
         let is_good = match message {
             Message::Fin(fin) => self.handle_fin(peer, fin),
             Message::Control(control) => match control {
@@ -188,7 +228,11 @@ impl Core {
                 Control::Credit(more) => self.peers[peer].balance.add(more),
                 Control::Goodbye(_) => true,
                 Control::Keepalive(keepalive) => {
-                    if !keepalive.is_answer {
+                    if keepalive.is_answer {
+                        self.turn_away_next(peer);
+                    } else if !row.is_answering {
+                        // One answer is as good as many, for who asks and does not listen.
+                        row.is_answering = true;
                         let sequence = keepalive.sequence;
                         self.note(peer, Control::Keepalive(Keepalive { is_answer: true, sequence }));
                     }
@@ -256,6 +300,12 @@ impl Core {
         let Some(operation) = self.operations.get_mut(id) else { return };
         operation.posted = operation.posted.saturating_sub(1);
         if let Err(reason) = result {
+            // Nothing of it went out, and the link goes on.
+            if reason == CloseReason::Memory
+                && let Some(length) = operation.credit.take()
+            {
+                self.peers[operation.peer].balance.give_back(length);
+            }
             operation.failure.get_or_insert(super::operations::failure_of(&reason));
             if let Awaits::Read { device, remote, .. } = operation.awaits {
                 operation.awaits = Awaits::Withdrawal { device, remote };
@@ -282,13 +332,9 @@ impl Core {
 
     /// The connection to a peer has ended: what it has not answered fails. Memory that may be read is withdrawn first.
     pub(super) fn fail_operations(&mut self, peer: PeerId, failure: Failure) {
-        let lost: Vec<OperationId> = self
-            .operations
-            .iter()
-            .filter(|(_, operation)| operation.peer == peer)
-            .map(|(id, _)| id)
-            .collect();
-        for id in lost {
+        let lost: Vec<OperationId> = self.operations.of(peer).map(|(id, _)| id).collect();
+        // From the oldest on.
+        for id in lost.into_iter().rev() {
             let Some(operation) = self.operations.get_mut(id) else { continue };
             match operation.awaits {
                 Awaits::Read { device, remote, .. } => {

@@ -69,7 +69,7 @@ pub enum Level {
     /// Its memory is the sender's again: `FI_INJECT_COMPLETE`.
     #[default]
     Inject,
-    /// The transport has it, and it no longer depends on this process: `FI_TRANSMIT_COMPLETE`.
+    /// The peer's host has it, and it no longer depends on this process: `FI_TRANSMIT_COMPLETE`.
     Transmit,
     /// Its payload is in the receiver's buffer, or in one that the receiving endpoint keeps for it:
     /// `FI_DELIVERY_COMPLETE`.
@@ -92,8 +92,9 @@ pub enum SendRefused {
     /// Nobody could be reached there; the next send tries anew (`FI_EHOSTUNREACH`, `FI_ECONNREFUSED`).
     #[error("the peer cannot be reached: {0}")]
     Unreachable(Failure),
-    /// It is too long to be copied.
-    #[error("{length} bytes are more than the {limit} that are copied")]
+    /// It is too long: to be copied, for any message, or for a peer that can neither read it nor take it in segments
+    /// (`FI_EMSGSIZE`).
+    #[error("{length} bytes are more than the {limit} that can be sent so")]
     TooLong {
         /// Bytes of the payload.
         length: u64,
@@ -172,7 +173,8 @@ pub enum Failure {
     /// No connection came about in the time that is allowed.
     #[error("no connection came about in time")]
     TimedOut,
-    /// The peer speaks no version that this one does, or does not hold the job's key.
+    /// The peer speaks no version that this one does, does not hold the job's key, or goes by another name than that under
+    /// which it was called; so does this endpoint itself.
     #[error("the peer was turned away, or turned this one away")]
     NotAccepted,
     /// The peer broke the protocol.
@@ -181,6 +183,15 @@ pub enum Failure {
     /// The peer could not read the payload, or this side could not.
     #[error("the payload could not be read")]
     ReadFailed,
+    /// The payload's memory is no memory of this process (`EFAULT`). Nothing of it was sent.
+    #[error("the memory of the payload cannot be read")]
+    Memory,
+    /// The operating system has none of what is needed for a connection: descriptors, for one.
+    #[error("no connection can be made here: errno {errno}")]
+    System {
+        /// `errno`, positive.
+        errno: i32,
+    },
     /// The transport failed.
     #[error("the device failed")]
     Device,
@@ -196,6 +207,14 @@ pub enum EndpointError {
     /// A transport cannot join.
     #[error(transparent)]
     Join(#[from] crate::engine::JoinError),
+    /// The job's key is too short to keep anybody out.
+    #[error("job_key of {length} bytes is refused: it takes {least} bytes at least")]
+    JobKey {
+        /// Bytes that it has.
+        length: usize,
+        /// Bytes that it must have.
+        least: usize,
+    },
 }
 
 /// An unexpected message to look for (`FI_PEEK`).

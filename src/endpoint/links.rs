@@ -10,7 +10,6 @@ use super::peers::Path;
 #[derive(Default)]
 pub(super) struct Links {
     devices: Vec<Vec<Option<Link>>>,
-    count: usize,
 }
 
 /// A link, from its making until its end was told.
@@ -21,6 +20,8 @@ pub(super) struct Link {
     pub(super) peer: Option<PeerId>,
     /// When patience ends. [`Duration::MAX`]: never.
     pub(super) deadline: Duration,
+    /// Of one that closes: bytes that the other side had still to take when that was looked at last.
+    pub(super) untaken: u64,
     pub(super) greeting: Option<Box<Greeting>>,
 }
 
@@ -65,10 +66,6 @@ impl Link {
 }
 
 impl Links {
-    pub(super) const fn len(&self) -> usize {
-        self.count
-    }
-
     pub(super) fn insert(
         &mut self,
         (device, id): Path,
@@ -85,8 +82,9 @@ impl Links {
         if links.len() <= index {
             links.resize_with(index + 1, || None);
         }
-        let link = Link { generation: id.generation, phase, peer, deadline, greeting: None };
-        self.count += usize::from(links[index].replace(link).is_none());
+        let link =
+            Link { generation: id.generation, phase, peer, deadline, untaken: u64::MAX, greeting: None };
+        links[index] = Some(link);
     }
 
     #[inline]
@@ -104,7 +102,6 @@ impl Links {
     pub(super) fn remove(&mut self, path: Path) -> Option<Link> {
         self.find(path)?;
         let (device, LinkId { index, .. }) = path;
-        self.count -= 1;
         self.devices.get_mut(usize::from(device.0))?.get_mut(index as usize)?.take()
     }
 

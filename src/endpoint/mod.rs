@@ -17,10 +17,14 @@
 #![forbid(unsafe_code)]
 
 mod acting;
+mod awaited;
+mod cancelling;
 mod config;
 mod connections;
 mod core;
 mod credits;
+mod failing;
+mod going;
 mod greetings;
 mod hearing;
 mod interface;
@@ -62,11 +66,17 @@ impl Endpoint {
     /// stands first; the endpoint's own name is that of the last.
     ///
     /// # Errors
-    /// A transport cannot join the engines.
+    /// A transport cannot join the engines, or the job's key is too short.
     pub fn new(config: Config, transports: Transports) -> Result<Self, EndpointError> {
         let name = transports.last().map_or_else(Vec::new, |transport| transport.name().to_vec());
         let capabilities = transports.iter().map(|transport| transport.capabilities());
-        Ok(Self { core: Core::new(config, name, capabilities)?, transports })
+        let mut core = Core::new(config, name, capabilities)?;
+        for (device, transport) in transports.iter().enumerate() {
+            for buffer in transport.bounces() {
+                core.engines[Space::Tagged as usize].add_bounce_buffer(device_id(device), buffer);
+            }
+        }
+        Ok(Self { core, transports })
     }
 
     /// The address under which others reach this endpoint: `sockaddr` bytes, what they insert.
@@ -82,12 +92,18 @@ impl Endpoint {
     /// # Errors
     /// The number or the name cannot be. Nothing has changed.
     pub fn set_address(&mut self, address: Address, name: &[u8]) -> Result<(), AddressError> {
+        if !self.core.going.is_empty() {
+            self.free_rows();
+        }
         self.core.peers.set_address(address, name).map(|_| ())
     }
 
     /// The number stands for nobody any more. Receives that name it stay posted, and sends in progress go on.
     pub fn remove_address(&mut self, address: Address) {
-        self.core.peers.remove_address(address);
+        if let Some(peer) = self.core.peers.remove_address(address) {
+            self.core.look_whether_gone(peer);
+            self.free_rows();
+        }
     }
 
     /// Start whatever was sent with `more`.
@@ -102,22 +118,28 @@ impl Endpoint {
     /// time from now on.
     #[inline]
     pub fn tell_time(&mut self, now: Duration) {
-        self.core.now = self.core.now.max(now);
+        self.core.tell_time(now);
     }
 
     /// Move on, and say how many things happened. `now` is the time since any fixed moment, and never runs backwards.
     ///
     /// # Errors
-    /// A transport failed.
+    /// A transport failed, now or before. Whatever was in progress has ended, and completions say so.
     #[inline]
     pub fn progress(&mut self, now: Duration) -> Result<usize, EndpointError> {
-        self.core.now = self.core.now.max(now);
+        self.core.tell_time(now);
+        if let Some(error) = &self.core.failed {
+            return Err(error.clone());
+        }
         let mut told = 0;
         for device in 0..self.transports.len() {
             self.submit(device)?;
             match self.transports[device].progress(EVENTS_MAX, &mut self.core) {
                 Ok(events) => told += events,
-                Err(error) => return Err(self.fail(device, error)),
+                Err(error) => return Err(self.fail(error)),
+            }
+            if let Some(error) = self.core.device_failure.take() {
+                return Err(self.fail(error));
             }
         }
         if told > 0 || self.core.has_to_act() {
@@ -140,25 +162,41 @@ impl Endpoint {
         self.transports.iter().filter_map(|transport| transport.wait_descriptor())
     }
 
-    /// Whether the owner may wait for the descriptors; false if there is something to do already.
+    /// Why the endpoint is of no more use, if it is of none.
+    #[inline]
+    #[must_use]
+    pub const fn failure(&self) -> Option<&EndpointError> {
+        self.core.failed.as_ref()
+    }
+
+    /// Whether the owner may wait for the descriptors; false if there is something to do already, or if a transport
+    /// failed, since nothing will come any more.
     pub fn may_wait(&mut self) -> bool {
         self.core.completions.is_empty()
+            && self.core.failed.is_none()
             && !self.core.has_to_act()
             && self.core.engines.iter().all(|engine| !engine.is_busy())
             && self.transports.iter_mut().all(|transport| transport.may_wait())
     }
 
-    /// When [`Self::progress`] has something to do at the latest, by its own clock.
+    /// When [`Self::progress`] is to be called at the latest, by the clock that it is told. Time that passes between two
+    /// calls counts for a second at most, so that whoever waits calls as often while there is a deadline.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
-        (self.core.next_deadline < Duration::MAX).then_some(self.core.next_deadline)
+        let is_unseen = self.transports.iter().any(|transport| transport.is_unseen());
+        let unseen = if is_unseen { self.core.now.saturating_add(UNSEEN) } else { Duration::MAX };
+        let deadline = self.core.next_deadline.min(unseen);
+        let left = deadline.saturating_sub(self.core.now).min(core::STEP);
+        (deadline < Duration::MAX).then_some(self.core.told_now.saturating_add(left))
     }
 
-    /// Whether it is closed.
+    /// Whether it is closed. Somebody who has connected and says nothing does not hold it up.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.core.closing.is_some_and(|deadline| self.core.now >= deadline)
-            || self.core.closing.is_some() && self.core.links.len() == 0
+        let is_silent = |phase| matches!(phase, links::Phase::Silent | links::Phase::Challenged);
+        self.core.closing.is_some_and(|closing| {
+            closing.is_over || self.core.links.iter().all(|(_, link)| is_silent(link.phase))
+        })
     }
 
     /// What happened so far.
@@ -199,5 +237,9 @@ fn device_id(index: usize) -> DeviceId {
     DeviceId(u8::try_from(index).unwrap_or(u8::MAX))
 }
 
+/// The longest message, in bytes: longer ones are refused.
+pub const MESSAGE_MAX: u64 = u64::MAX >> 1;
+/// How often a transport is to be moved on that waits for what its descriptor does not show.
+const UNSEEN: Duration = Duration::from_millis(2);
 /// What a transport tells at most about in one progress.
 const EVENTS_MAX: usize = 256;

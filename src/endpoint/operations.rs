@@ -12,10 +12,21 @@ use crate::wire::{OperationId, SendFlags};
 use super::interface::{Failure, Space};
 
 /// All of them. A number is a place here: 24 bits on the wire, with a generation where a transport brings it back.
+///
+/// Those of one peer are a chain, so that its end costs what it has in progress, whatever others have.
 #[derive(Default)]
 pub(super) struct Operations {
-    all: Slab<Operation>,
+    all: Slab<Entry>,
     generation: u32,
+    /// By peer: where its chain begins.
+    first: Vec<Option<u32>>,
+}
+
+/// An operation in the chain of its peer.
+struct Entry {
+    operation: Operation,
+    before: Option<u32>,
+    behind: Option<u32>,
 }
 
 /// A send in progress.
@@ -27,8 +38,10 @@ pub(super) struct Operation {
     pub(super) flags: u32,
     /// A completion is to come.
     pub(super) is_told: bool,
-    /// Parts that are on their way, and whose memory is in use.
+    /// Parts that are on their way, and whose memory is in use; and one if the peer's host is to have them.
     pub(super) posted: u32,
+    /// It ends when the peer's host has all of it.
+    pub(super) is_taken: bool,
     /// What the peer has still to say.
     pub(super) awaits: Awaits,
     /// It failed, and ends as soon as its memory is no longer in use.
@@ -37,6 +50,8 @@ pub(super) struct Operation {
     pub(super) rest: Option<Rest>,
     /// The payload, where it was copied.
     pub(super) copy: Option<Box<[u8]>>,
+    /// Bytes for which it took eager credit, to be given back if the transport leaves it out.
+    pub(super) credit: Option<u64>,
 }
 
 /// What the peer has still to say.
@@ -78,6 +93,12 @@ pub(super) struct Rest {
 }
 
 impl Operation {
+    /// Whether something of it is still to go out, or to be read out of a copy of this side's: an endpoint that is being
+    /// closed waits for that.
+    pub(super) const fn is_going_out(&self) -> bool {
+        self.posted > 0 || self.rest.is_some() || self.copy.is_some()
+    }
+
     /// Whether nothing more is to be waited for.
     pub(super) const fn is_over(&self) -> bool {
         let is_failed = self.failure.is_some();
@@ -96,36 +117,63 @@ impl Operations {
         let id = OperationId::new(u32::try_from(self.all.vacant_key()).ok()?)?;
         self.generation = self.generation.wrapping_add(1);
         operation.generation = self.generation;
-        self.all.insert(operation);
+        let peer = operation.peer.0 as usize;
+        if peer >= self.first.len() {
+            self.first.resize(peer + 1, None);
+        }
+        let behind = self.first[peer].replace(id.value());
+        self.all.insert(Entry { operation, before: None, behind });
+        if let Some(entry) = behind.and_then(|behind| self.all.get_mut(behind as usize)) {
+            entry.before = Some(id.value());
+        }
         Some(id)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, id: OperationId) -> Option<&mut Operation> {
-        self.all.get_mut(id.value() as usize)
+        self.all.get_mut(id.value() as usize).map(|entry| &mut entry.operation)
     }
 
     pub(super) fn remove(&mut self, id: OperationId) -> Option<Operation> {
-        self.all.try_remove(id.value() as usize)
+        let Entry { operation, before, behind } = self.all.try_remove(id.value() as usize)?;
+        if let Some(entry) = behind.and_then(|behind| self.all.get_mut(behind as usize)) {
+            entry.before = before;
+        }
+        match before.and_then(|before| self.all.get_mut(before as usize)) {
+            Some(entry) => entry.behind = behind,
+            None => self.first[operation.peer.0 as usize] = behind,
+        }
+        Some(operation)
+    }
+
+    /// Those of a peer, the newest first.
+    pub(super) fn of(&self, peer: PeerId) -> impl Iterator<Item = (OperationId, &Operation)> + '_ {
+        let mut next = self.first.get(peer.0 as usize).copied().flatten();
+        std::iter::from_fn(move || {
+            let id = next?;
+            let entry = self.all.get(id as usize)?;
+            next = entry.behind;
+            Some((OperationId::new(id)?, &entry.operation))
+        })
     }
 
     /// What a transport brings back for one: place and generation.
     pub(super) fn token(&self, id: OperationId) -> u64 {
-        let generation = self.all.get(id.value() as usize).map_or(0, |operation| operation.generation);
+        let generation = self.all.get(id.value() as usize).map_or(0, |entry| entry.operation.generation);
         u64::from(generation) << 32 | u64::from(id.value())
     }
 
     /// The one that a transport means, if it is still there.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of the word are meant")]
     pub(super) fn of_token(&self, token: u64) -> Option<OperationId> {
-        let operation = self.all.get(token as u32 as usize)?;
+        let operation = &self.all.get(token as u32 as usize)?.operation;
         (operation.generation == (token >> 32) as u32).then_some(OperationId::new(token as u32)).flatten()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (OperationId, &Operation)> + '_ {
-        self.all
-            .iter()
-            .filter_map(|(index, operation)| Some((OperationId::new(u32::try_from(index).ok()?)?, operation)))
+        self.all.iter().filter_map(|(index, entry)| {
+            Some((OperationId::new(u32::try_from(index).ok()?)?, &entry.operation))
+        })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -138,6 +186,60 @@ pub(super) fn failure_of(reason: &CloseReason) -> Failure {
     match reason {
         CloseReason::Refused => Failure::Refused,
         CloseReason::Protocol(_) => Failure::Protocol,
-        CloseReason::Here | CloseReason::Peer | CloseReason::System { .. } => Failure::Lost,
+        CloseReason::Memory => Failure::Memory,
+        CloseReason::Here | CloseReason::Peer | CloseReason::System { .. } | CloseReason::Device { .. } => {
+            Failure::Lost
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(peer: PeerId) -> Operation {
+        Operation {
+            generation: 0,
+            peer,
+            space: Space::Tagged,
+            context: 0,
+            flags: 0,
+            is_told: true,
+            is_taken: false,
+            posted: 0,
+            awaits: Awaits::Nothing,
+            failure: None,
+            rest: None,
+            copy: None,
+            credit: None,
+        }
+    }
+
+    #[test]
+    fn those_of_a_peer_are_found_in_their_order_whichever_went() {
+        let mut operations = Operations::default();
+        let mut expected: Vec<Vec<OperationId>> = vec![Vec::new(); 5];
+        let mut random = 1_u64;
+        for round in 0..5000_u32 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let peer = PeerId(round % 5);
+            let of_peer = &mut expected[peer.0 as usize];
+            if random >> 62 == 0 || of_peer.len() > 20 {
+                let at = usize::try_from(random >> 33).unwrap() % of_peer.len().max(1);
+                if at < of_peer.len() {
+                    let id = of_peer.remove(at);
+                    assert_eq!(operations.remove(id).map(|operation| operation.peer), Some(peer));
+                    assert!(operations.remove(id).is_none());
+                }
+            } else {
+                of_peer.push(operations.insert(operation(peer)).unwrap());
+            }
+            for (peer, ids) in (0..).map(PeerId).zip(&expected) {
+                let found: Vec<OperationId> = operations.of(peer).map(|(id, _)| id).collect();
+                assert!(found.iter().rev().eq(ids.iter()), "{peer:?}: {found:?} {ids:?}");
+            }
+        }
+        assert_eq!(operations.of(PeerId(77)).count(), 0);
+        assert_eq!(operations.len(), expected.iter().map(Vec::len).sum::<usize>());
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Peers {
     rows: Vec<Peer>,
     by_name: HashMap<Box<[u8]>, PeerId>,
     addresses: Vec<Option<PeerId>>,
+    /// Rows that are nobody's any more.
+    free: Vec<PeerId>,
 }
 
 /// What is known of a peer.
@@ -29,6 +31,8 @@ pub(super) struct Peer {
     pub(super) name: Box<[u8]>,
     /// The smallest of its numbers.
     pub(super) address: Option<Address>,
+    /// It is on a list of those that may be gone.
+    pub(super) is_going: bool,
     /// How many numbers it has.
     address_count: u32,
     pub(super) state: State,
@@ -51,8 +55,10 @@ pub(super) struct Peer {
     pub(super) is_touched: bool,
     /// When something came last.
     pub(super) heard: Duration,
-    /// It was asked whether it is there.
-    pub(super) is_asked: bool,
+    /// When it was asked whether it is there, if nothing has come since.
+    pub(super) asked: Option<Duration>,
+    /// It asked whether this side is there, and the answer is among the notes.
+    pub(super) is_answering: bool,
     /// Attempts to connect that failed in a row.
     pub(super) failures: u32,
     /// Since when somebody has wanted the connection that is not there yet.
@@ -95,8 +101,9 @@ impl Peers {
         self.addresses.get(usize::try_from(address.0).ok()?).copied().flatten()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.rows.len() - self.free.len()
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = PeerId> + use<> {
@@ -112,10 +119,20 @@ impl Peers {
         if let Some(peer) = self.find(name) {
             return peer;
         }
-        let peer = PeerId(u32::try_from(self.rows.len()).unwrap_or(u32::MAX));
-        self.rows.push(Peer::new(name));
+        let peer = self.free.pop().unwrap_or_else(|| {
+            self.rows.push(Peer::new(&[]));
+            PeerId(u32::try_from(self.rows.len() - 1).unwrap_or(u32::MAX))
+        });
+        self[peer] = Peer::new(name);
         self.by_name.insert(name.into(), peer);
         peer
+    }
+
+    /// Nothing is left of this one: its row is the next peer's.
+    pub(super) fn free(&mut self, peer: PeerId) {
+        let row = std::mem::replace(&mut self[peer], Peer::new(&[]));
+        self.by_name.remove(&row.name);
+        self.free.push(peer);
     }
 
     pub(super) fn set_address(&mut self, address: Address, name: &[u8]) -> Result<PeerId, AddressError> {
@@ -138,18 +155,20 @@ impl Peers {
         Ok(peer)
     }
 
-    pub(super) fn remove_address(&mut self, address: Address) {
-        let Some(peer) = self.at(address) else { return };
+    /// Of whom it was.
+    pub(super) fn remove_address(&mut self, address: Address) -> Option<PeerId> {
+        let peer = self.at(address)?;
         if let Ok(index) = usize::try_from(address.0) {
             self.addresses[index] = None;
         }
         self[peer].address_count -= 1;
         if self[peer].address != Some(address) {
-            return;
+            return Some(peer);
         }
         let left = self[peer].address_count > 0;
         let next = left.then(|| self.addresses.iter().position(|entry| *entry == Some(peer))).flatten();
         self[peer].address = next.map(|index| Address(index as u64));
+        Some(peer)
     }
 }
 
@@ -174,6 +193,7 @@ impl Peer {
         Self {
             name: name.into(),
             address: None,
+            is_going: false,
             address_count: 0,
             state: State::Idle,
             twin: None,
@@ -187,7 +207,8 @@ impl Peer {
             is_noted: false,
             is_touched: false,
             heard: Duration::ZERO,
-            is_asked: false,
+            asked: None,
+            is_answering: false,
             failures: 0,
             wanted_since: None,
             not_before: Duration::ZERO,
@@ -238,6 +259,6 @@ mod tests {
         let far = Address(u64::MAX);
         assert_eq!(peers.set_address(far, b"c"), Err(AddressError::TooLarge(far)));
         peers.remove_address(far);
-        assert_eq!(peers.len(), 1);
+        assert_eq!(peers.count(), 1);
     }
 }

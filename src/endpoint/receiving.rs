@@ -3,9 +3,10 @@
 use crate::engine::{CancelOutcome, Completion as Ended, End, Kind, Peeked, Receive as Posting, Received};
 use crate::ids::{DeviceId, Ignore, MessageToken, PeerId, ReceiveId, Source, Tag};
 use crate::matching::Pattern;
-use crate::seam::{Buffer, DataError, Placer};
-use crate::wire::{AppContext, Control, SendFlags};
+use crate::seam::{Add, Buffer, DataError, Placer};
+use crate::wire::{AppContext, Control, OperationId, SendFlags};
 
+use super::awaited::is_ours;
 use super::core::{Claim, Core, Receive};
 use super::interface::{
     Address, Completed, Failure, Message, NoClaim, Peek, PeekAction, Post, PostError, Space,
@@ -35,11 +36,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Look for an unexpected message. Drives progress once; [`Completed::Peeked`] or [`Completed::NoMessage`] comes.
+    /// Look for an unexpected message. Drives progress once; [`Completed::Peeked`] or [`Completed::NoMessage`] comes,
+    /// or [`Completed::Failed`] where a transport failed.
     pub fn peek(&mut self, peek: &Peek) {
-        // A device that failed says so again in the next progress.
-        let _ = self.progress(self.core.now);
-        let what = self.core.peek(peek).map_or(Completed::NoMessage, Completed::Peeked);
+        let what = match self.progress(self.core.now) {
+            Ok(_) => self.core.peek(peek).map_or(Completed::NoMessage, Completed::Peeked),
+            Err(_) => Completed::Failed(Failure::Device),
+        };
         self.core.complete(peek.context, peek.flags, peek.space, what);
     }
 
@@ -53,9 +56,8 @@ impl Endpoint {
         let key = core.remember(context, flags, claim.space, false);
         core.statistics.matched_unexpected += 1;
         if !core.engines[claim.space as usize].receive_claimed(claim.claim, buffer, key as u64) {
-            // Its sender died, and the message with it.
             core.receives.remove(key);
-            core.complete(context, flags, claim.space, Completed::Failed(Failure::Lost));
+            core.complete(context, flags, claim.space, Completed::Failed(core.why_gone()));
         }
         Ok(())
     }
@@ -71,7 +73,7 @@ impl Endpoint {
             core.handle_discarded(&claim.message);
             Completed::Peeked(core.message_peeked(&claim.message))
         } else {
-            Completed::Failed(Failure::Lost)
+            Completed::Failed(core.why_gone())
         };
         core.complete(context, flags, claim.space, what);
         Ok(())
@@ -80,22 +82,17 @@ impl Endpoint {
     /// Cancel one receive of this context, the oldest, of either space. Its completion says whether it was cancelled
     /// or a message came first. False: none is pending.
     ///
-    /// Looks at every receive that is pending.
+    /// The first in a while looks at every receive that is pending, later ones do not.
     pub fn cancel(&mut self, context: u64) -> bool {
         let core = &mut self.core;
-        let mut after = 0;
-        loop {
-            let pending = core.receives.iter().filter(|(_, receive)| {
-                receive.context == context && receive.order > after && receive.posted.is_some()
-            });
-            let Some((_, &receive)) = pending.min_by_key(|(_, receive)| receive.order) else { return false };
-            after = receive.order;
+        while let Some(receive) = core.cancelling.oldest(context, &core.receives) {
             let outcome = receive.posted.map(|id| core.engines[receive.space as usize].cancel(id));
             if matches!(outcome, Some(CancelOutcome::Cancelled | CancelOutcome::Pending)) {
                 core.poll_engines();
                 return true;
             }
         }
+        false
     }
 }
 
@@ -158,19 +155,11 @@ impl Core {
     /// Whoever sent it need not wait for anybody to receive it.
     fn handle_discarded(&mut self, message: &Peeked) {
         self.touch(message.source);
-        if let Some((context, _)) = self.take_awaited(message.source, message.app_ctx) {
-            self.note(message.source, Control::Discarded(context.operation));
+        if let Some(wait) = self.awaited.take(message.app_ctx, message.source)
+            && wait.wants != 0
+        {
+            self.note(message.source, Control::Discarded(wait.operation));
         }
-    }
-
-    /// What the sender of a message still waits to hear.
-    #[inline]
-    fn take_awaited(&mut self, source: PeerId, app_ctx: u32) -> Option<(AppContext, u8)> {
-        if app_ctx & ACKNOWLEDGE == 0 || self.awaited.is_empty() {
-            return None;
-        }
-        let context = AppContext::from_bits(app_ctx).ok()?;
-        Some((context, self.awaited.remove(&(source, context.operation))?))
     }
 
     /// What the engines have to say of receives.
@@ -200,7 +189,8 @@ impl Core {
                 self.statistics.cancelled += 1;
                 self.complete(context, flags, space, Completed::Cancelled);
             }
-            End::Failed { source, error, .. } => {
+            End::Failed { source, error, app_ctx, .. } => {
+                self.awaited.take(*app_ctx, *source);
                 if !is_multi {
                     self.receives.remove(key);
                 }
@@ -239,7 +229,7 @@ impl Core {
         self.statistics.bytes_received += message.placed;
         self.statistics.truncated += u64::from(message.is_truncated());
         self.touch(source);
-        if message.app_ctx & ACKNOWLEDGE != 0 {
+        if message.app_ctx & ACKNOWLEDGE != 0 || is_ours(message.app_ctx) {
             self.acknowledge(message);
         }
         let what = Completed::Received {
@@ -261,25 +251,25 @@ impl Core {
         let source = message.source;
         if message.matched_by.is_some() {
             if let Ok(context) = AppContext::from_bits(message.app_ctx) {
-                self.tell_acknowledged(source, context, context.flags.bits());
+                self.tell_acknowledged(source, context.operation, context.flags.bits());
             }
-        } else if let Some((context, wants)) = self.take_awaited(source, message.app_ctx) {
-            self.tell_acknowledged(source, context, wants);
+        } else if let Some(wait) = self.awaited.take(message.app_ctx, source) {
+            self.tell_acknowledged(source, wait.operation, wait.wants);
         }
     }
 
     /// Tell a sender what it waits for.
-    pub(super) fn tell_acknowledged(&mut self, peer: PeerId, context: AppContext, wants: u8) {
+    pub(super) fn tell_acknowledged(&mut self, peer: PeerId, operation: OperationId, wants: u8) {
         if wants & SendFlags::ACKNOWLEDGE_DELIVERY.bits() != 0 {
-            self.note(peer, Control::Delivered(context.operation));
+            self.note(peer, Control::Delivered(operation));
         }
         if wants & SendFlags::ACKNOWLEDGE_MATCH.bits() != 0 {
-            self.note(peer, Control::MatchAcknowledged(context.operation));
+            self.note(peer, Control::MatchAcknowledged(operation));
         }
     }
 }
 
-/// The transports, for an engine that wants something written at once.
+/// The transports, for an engine that wants something done at once.
 struct Hand<'a>(&'a mut Transports);
 
 impl Placer for Hand<'_> {
@@ -287,6 +277,12 @@ impl Placer for Hand<'_> {
     fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
         let transport = self.0.get_mut(usize::from(device.0));
         transport.is_some_and(|transport| transport.place_held(message, buffer))
+    }
+
+    #[inline]
+    fn add(&mut self, device: DeviceId, add: &Add<'_>) -> bool {
+        let transport = self.0.get_mut(usize::from(device.0));
+        transport.is_some_and(|transport| transport.add(add))
     }
 }
 

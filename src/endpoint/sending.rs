@@ -6,6 +6,7 @@
 //! | up to the peer's eager limit | eager | eager credit |
 //! | up to the configured limit, to peers that want it | segmented | eager credit |
 //! | longer, or without eager credit | rendezvous | a header |
+//! | longer, to peers that cannot read | segmented | eager credit |
 //!
 //! All go over one link in the order in which they were sent, and are matched by what goes first of each, so that the
 //! order of a peer's messages does not depend on the protocol. Without a header credit the user tries again.
@@ -20,12 +21,12 @@ use crate::wire::{
     Segment, SegmentFirst, SendFlags, Untagged, UntaggedRendezvous,
 };
 
-use super::Endpoint;
 use super::core::Core;
 use super::credits::SMALL;
 use super::interface::{Completed, Failure, Level, Send, SendRefused, Space};
 use super::operations::{Awaits, Operation, Rest};
 use super::peers::{Path, Peer};
+use super::{Endpoint, MESSAGE_MAX};
 
 /// How a message goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +36,8 @@ enum Protocol {
     Rendezvous,
     /// Not now.
     Wait,
+    /// Not ever: so many bytes are the most.
+    Never(u64),
 }
 
 impl Endpoint {
@@ -53,6 +56,9 @@ impl Endpoint {
         if matches!(send.payload, Payload::Copied(_)) && length > core.config.inject_size {
             return Err(SendRefused::TooLong { length, limit: core.config.inject_size });
         }
+        if length > MESSAGE_MAX {
+            return Err(SendRefused::TooLong { length, limit: MESSAGE_MAX });
+        }
         if core.closing.is_some() {
             return Err(SendRefused::Unreachable(Failure::Lost));
         }
@@ -67,6 +73,7 @@ impl Endpoint {
             Protocol::Segmented => self.send_segmented(path, peer, send, length),
             Protocol::Rendezvous => self.send_rendezvous(path, peer, send, length),
             Protocol::Wait => self.again(),
+            Protocol::Never(limit) => Err(SendRefused::TooLong { length, limit }),
         }
     }
 
@@ -104,8 +111,9 @@ impl Endpoint {
         };
         let wanted = acknowledgement(send.level);
         let is_memory = length > 0 && matches!(send.payload, Payload::Memory(_));
+        let is_taken = send.level == Level::Transmit;
         // What is copied and of which nobody is told needs no number.
-        let id = if is_memory || wanted != SendFlags::NONE {
+        let id = if is_memory || is_taken || wanted != SendFlags::NONE {
             let awaits =
                 if wanted == SendFlags::NONE { Awaits::Nothing } else { Awaits::Acknowledgement(wanted) };
             Some(core.begin(peer, send, awaits)?)
@@ -133,9 +141,13 @@ impl Endpoint {
                 core.peers[peer].balance.take_eager(length);
                 core.statistics.sent_eager += 1;
                 core.statistics.bytes_sent += length;
+                let mut posted = u32::from(sending == Ok(Sending::Posted) && is_memory);
+                if let Some(id) = id.filter(|_| is_taken) {
+                    posted += u32::from(transport.tell_taken(path.1, core.operations.token(id)));
+                }
                 match id {
                     None => core.complete(send.context, send.flags, send.space, Completed::Sent),
-                    Some(id) if sending == Ok(Sending::Posted) && is_memory => core.set_posted(id, 1),
+                    Some(id) if posted > 0 => core.set_posted(id, posted, length),
                     Some(id) => core.end_if_over(id),
                 }
                 Ok(())
@@ -174,7 +186,8 @@ impl Endpoint {
             Ok(remote) => remote,
             Err(error) => return self.refuse_or_fail(send, &error),
         };
-        let context = context_of(None, SendFlags::NONE, send.cq_data);
+        let what = if send.space == Space::Tagged { SendFlags::TO_BE_READ } else { SendFlags::NONE };
+        let context = context_of(None, what, send.cq_data);
         let awaits = Awaits::Read { device: path.0, remote, tag: send.tag, flags: context.flags };
         let Ok(id) = core.begin(peer, send, awaits) else {
             transport.withdraw(&remote);
@@ -319,14 +332,27 @@ impl Endpoint {
                     operation.posted += u32::from(sending == Sending::Posted);
                     let next = rest.next.saturating_add(rest.piece);
                     operation.rest = (!is_last).then_some(Rest { next, ..rest });
+                    if is_last && operation.is_taken {
+                        let transport = transports.get_mut(usize::from(rest.path.0.0));
+                        let is_told = transport.is_some_and(|to| to.tell_taken(rest.path.1, token));
+                        operation.posted += u32::from(is_told);
+                    }
                     if is_last {
                         core.end_if_over(id);
                         return true;
                     }
                 }
                 // The link is gone, and its end will be told.
-                Some(Err(_)) | None => {
+                Some(Err(SendError::NoLink(_))) | None => {
                     operation.failure = Some(Failure::Lost);
+                    core.end_if_over(id);
+                    return true;
+                }
+                Some(Err(error)) => {
+                    let is_memory = matches!(error, SendError::Memory(_));
+                    operation.failure = Some(if is_memory { Failure::Memory } else { Failure::ReadFailed });
+                    let peer = operation.peer;
+                    core.end_unfinished(rest.path, peer);
                     core.end_if_over(id);
                     return true;
                 }
@@ -338,12 +364,17 @@ impl Endpoint {
     fn refuse_or_fail(&mut self, send: &Send<'_>, error: &SendError) -> Result<(), SendRefused> {
         match error {
             SendError::NoLink(_) => self.again(),
-            SendError::Memory(_) | SendError::TooLong { .. } | SendError::Malformed => {
-                let what = Completed::Failed(Failure::ReadFailed);
-                self.core.complete(send.context, send.flags, send.space, what);
-                Ok(())
-            }
+            SendError::Memory(_) => self.refuse(send, Failure::Memory),
+            SendError::TooLong { .. } | SendError::Malformed => self.refuse(send, Failure::ReadFailed),
         }
+    }
+}
+
+impl Endpoint {
+    /// A message that cannot be sent at all ends so.
+    fn refuse(&mut self, send: &Send<'_>, failure: Failure) -> Result<(), SendRefused> {
+        self.core.complete(send.context, send.flags, send.space, Completed::Failed(failure));
+        Ok(())
     }
 }
 
@@ -359,10 +390,12 @@ impl Core {
             flags: send.flags,
             is_told: true,
             posted: 0,
+            is_taken: send.level == Level::Transmit,
             awaits,
             failure: None,
             rest: None,
             copy: None,
+            credit: None,
         };
         self.operations.insert(operation).ok_or(SendRefused::Again)
     }
@@ -374,10 +407,12 @@ impl Core {
         }
     }
 
+    /// It is on its way, with so many bytes of payload.
     #[inline]
-    fn set_posted(&mut self, id: OperationId, posted: u32) {
+    fn set_posted(&mut self, id: OperationId, posted: u32, length: u64) {
         if let Some(operation) = self.operations.get_mut(id) {
             operation.posted = posted;
+            operation.credit = Some(length);
         }
     }
 }
@@ -386,16 +421,35 @@ impl Peer {
     /// How a message goes to this peer now.
     #[inline]
     fn protocol(&self, send: &Send<'_>, length: u64, segmented_limit: u64) -> Protocol {
-        if length <= self.eager_limit || length <= SMALL {
+        let is_eager = length <= self.eager_limit || length <= SMALL;
+        if is_eager {
             if self.balance.has_eager(length) {
                 return Protocol::Eager;
             }
         } else if length <= segmented_limit && self.takes_segments(send) && self.balance.has_eager(length) {
             return Protocol::Segmented;
         }
-        if length > SMALL && self.balance.has_header() && self.capabilities.contains(PeerCapabilities::READS)
-        {
+        if !self.capabilities.contains(PeerCapabilities::READS) {
+            self.protocol_without_reads(send, length, is_eager)
+        } else if length > SMALL && self.balance.has_header() {
             Protocol::Rendezvous
+        } else {
+            Protocol::Wait
+        }
+    }
+
+    /// How a message goes to a peer that cannot read, if not eagerly now: in segments, however long it is, where that is
+    /// possible at all.
+    #[cold]
+    fn protocol_without_reads(&self, send: &Send<'_>, length: u64, is_eager: bool) -> Protocol {
+        if is_eager {
+            Protocol::Wait
+        } else if !self.takes_segments(send) {
+            Protocol::Never(self.eager_limit.max(SMALL))
+        } else if length > self.balance.bytes_most() {
+            Protocol::Never(self.balance.bytes_most())
+        } else if self.balance.has_eager(length) {
+            Protocol::Segmented
         } else {
             Protocol::Wait
         }

@@ -51,12 +51,14 @@ pub struct Statistics {
     pub turned_away: u64,
     /// Operations that failed.
     pub failed: u64,
+    /// Things that devices did that they may not do ([`Fault`](crate::offload::Fault)).
+    pub device_faults: u64,
 }
 
 impl Statistics {
     /// Every counter with its name, in the order above.
     #[must_use]
-    pub const fn rows(&self) -> [(&'static str, u64); 24] {
+    pub const fn rows(&self) -> [(&'static str, u64); 25] {
         [
             ("sent_eager", self.sent_eager),
             ("sent_segmented", self.sent_segmented),
@@ -82,6 +84,7 @@ impl Statistics {
             ("protocol_errors", self.protocol_errors),
             ("turned_away", self.turned_away),
             ("failed", self.failed),
+            ("device_faults", self.device_faults),
         ]
     }
 }

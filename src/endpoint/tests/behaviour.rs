@@ -105,6 +105,83 @@ fn a_multi_receive_buffer_takes_messages_until_too_little_is_left_and_says_so_on
     assert_eq!(sim.of(0, 1).len(), 2);
 }
 
+/// Which buffer is over says the last completion of its own, also where others have the same context.
+#[test]
+fn multi_receive_buffers_of_one_context_are_each_released_by_their_own_last_message() {
+    for seed in 0..60 {
+        let mut sim = Sim::new(
+            2,
+            seed,
+            Weather { delay: 3, split: 60, full: 5, posted: 50, holds: false },
+            Config::default(),
+        );
+        let kind = Kind::Multi { least: 50 };
+        let buffers: Vec<Buffer> = (0..4)
+            .map(|_| sim.post(0, &Receive { space: Space::Untagged, kind, ..receive(0, 40_000, 1) }))
+            .collect();
+        for context in 0..40_u64 {
+            let length =
+                usize::try_from([20, 900, 5000, 17_000][usize::try_from((seed + context) % 4).unwrap()]);
+            let buffer = sim.world.allocate(&bytes(context, length.unwrap()));
+            sim.send(1, &Send { space: Space::Untagged, ..message(0, 0, buffer, 100 + context) });
+        }
+        if seed % 3 == 0 {
+            sim.world.lock().cut(0);
+        }
+        sim.steps(300);
+        let ends = sim.of(0, 1);
+        let of = |address: u64| {
+            let is_in = |buffer: &Buffer| (buffer.address..buffer.address + buffer.length).contains(&address);
+            buffers.iter().position(is_in).unwrap()
+        };
+        let mut over = [false; 4];
+        let mut alone = 0;
+        for end in &ends {
+            match end {
+                Completed::Received { address, released, .. } => {
+                    assert!(!over[of(*address)], "seed {seed}: {ends:?}");
+                    over[of(*address)] = *released;
+                }
+                Completed::Released => alone += 1,
+                Completed::Failed(Failure::Lost) => assert_eq!(seed % 3, 0),
+                other => panic!("{other:?}"),
+            }
+        }
+        if seed % 3 != 0 {
+            assert_eq!((alone, over), (0, [true; 4]), "seed {seed}: {ends:?}");
+        }
+    }
+}
+
+#[test]
+fn of_many_receives_of_one_context_the_oldest_is_cancelled_first() {
+    let mut sim = Sim::pair();
+    for order in 0..50_000 {
+        sim.post(0, &receive(order, 0, 5));
+        sim.post(0, &receive(order, 0, 1_000_000 + order));
+    }
+    // Those in the middle are gone before.
+    sim.send_bytes(1, 0, 0, b"", 1);
+    sim.send_bytes(1, 0, 3, b"", 1);
+    sim.until("both are taken", |sim| sim.of(0, 5).len() == 2);
+    for order in (0..50_000).rev() {
+        assert!(sim.at(0).cancel(5) || order < 2, "{order}");
+        assert!(sim.at(0).cancel(1_000_000 + order));
+        assert!(!sim.at(0).cancel(1_000_000 + order));
+        // Newer ones come, and are found too.
+        if order % 10_000 == 0 {
+            sim.post(0, &receive(1 << 40, 0, 6));
+            assert!(sim.at(0).cancel(6));
+            assert!(!sim.at(0).cancel(6));
+        }
+    }
+    assert!(!sim.at(0).cancel(5));
+    sim.collect(0);
+    let cancelled = |context| sim.of(0, context).iter().filter(|end| **end == Completed::Cancelled).count();
+    assert_eq!((cancelled(5), cancelled(6)), (49_998, 5));
+    assert_eq!(sim.at(0).depths(Space::Tagged), (0, 0));
+}
+
 #[test]
 fn only_those_who_hold_the_key_are_connected() {
     let with = |key: Option<&[u8]>| Config { job_key: key.map(<[u8]>::to_vec), ..Config::default() };
@@ -136,6 +213,16 @@ fn only_those_who_hold_the_key_are_connected() {
             // Whoever has no key takes anybody, and is left by those who do.
             assert_eq!(sim.at(1).statistics().connected, u64::from(there.is_none()));
         }
+    }
+}
+
+#[test]
+fn a_key_that_is_too_short_is_refused() {
+    for length in [0, 1, 15] {
+        let config = Config { job_key: Some(vec![7; length]), ..Config::default() };
+        let refused = Endpoint::new(config, Vec::new()).err().map(|error| error.to_string());
+        let text = format!("job_key of {length} bytes is refused: it takes 16 bytes at least");
+        assert_eq!(refused, Some(text));
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::{Completed, Config, Level, PeekAction, Send, Space};
-use super::sim::{Receive, Sim, bytes, message, receive};
+use super::sim::{Receive, Sim, bytes, message, name, receive};
 use super::world::{Random, Weather};
 use crate::wire::Credits;
 
@@ -40,6 +40,7 @@ impl Run {
             split: random.below(100),
             full: random.below(40),
             posted: random.below(100),
+            holds: false,
         };
         let credits = Credits {
             headers: 20 + u32::try_from(random.below(50)).unwrap(),
@@ -54,7 +55,8 @@ impl Run {
             ..Config::default()
         };
         let count = 2 + usize::try_from(random.below(3)).unwrap();
-        let sim = Sim::new(count, seed, weather, config);
+        let tags = [0, 6][usize::try_from(seed % 2).unwrap()];
+        let sim = Sim::listed(count, seed, weather, config, tags);
         Self {
             sim,
             random,
@@ -221,7 +223,19 @@ impl Run {
         if self.faults == 0 {
             let received: u64 = (0..self.count).map(|at| self.sim.at(at).statistics().received).sum();
             assert_eq!(received, self.sent.len() as u64, "seed {seed}");
+            for from in 0..self.count {
+                (0..self.count).for_each(|to| self.check_credit(seed, from, to));
+            }
         }
+    }
+
+    /// What one may send is what the other takes.
+    fn check_credit(&mut self, seed: u64, from: usize, to: usize) {
+        let there = self.sim.at(from).core.peers.find(&name(to)).unwrap();
+        let here = self.sim.at(to).core.peers.find(&name(from)).unwrap();
+        let balance = self.sim.at(from).core.peers[there].balance.left();
+        let allowance = self.sim.at(to).core.peers[here].allowance.left();
+        assert_eq!(balance, allowance, "seed {seed}: from {from} to {to}");
     }
 
     fn check_received(&mut self, seed: u64, at: usize) {
@@ -279,7 +293,7 @@ impl Run {
 }
 
 /// Adds what happened to the counts.
-fn run(seed: u64, faults: bool, happened: &mut [u64; 10]) {
+fn run(seed: u64, faults: bool, happened: &mut [u64; 11]) {
     let mut run = Run::new(seed);
     for _ in 0..600 {
         run.step(faults);
@@ -297,6 +311,7 @@ fn run(seed: u64, faults: bool, happened: &mut [u64; 10]) {
             s.unexpected,
             s.crossed,
             s.cancelled,
+            s.matched_by_device,
             s.lost,
             s.restarted,
         ];
@@ -308,17 +323,17 @@ fn run(seed: u64, faults: bool, happened: &mut [u64; 10]) {
 
 #[test]
 fn nothing_is_lost_doubled_or_overtaken_where_connections_hold() {
-    let mut happened = [0; 10];
+    let mut happened = [0; 11];
     for seed in 0..seeds() {
         run(seed, false, &mut happened);
     }
-    assert!(happened[..8].iter().all(|count| *count > 0), "{happened:?}");
-    assert_eq!(happened[8..], [0, 0]);
+    assert!(happened[..9].iter().all(|count| *count > 0), "{happened:?}");
+    assert_eq!(happened[9..], [0, 0]);
 }
 
 #[test]
 fn every_operation_ends_once_where_connections_are_cut_and_peers_restart() {
-    let mut happened = [0; 10];
+    let mut happened = [0; 11];
     for seed in 0..seeds() {
         run(seed, true, &mut happened);
     }

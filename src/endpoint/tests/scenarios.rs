@@ -128,7 +128,7 @@ fn with_segments() -> Config {
 }
 
 pub(super) fn pair_with_segments(seed: u64) -> Sim {
-    Sim::new(2, seed, Weather { delay: 3, split: 50, full: 10, posted: 50 }, with_segments())
+    Sim::new(2, seed, Weather { delay: 3, split: 50, full: 10, posted: 50, holds: false }, with_segments())
 }
 
 #[test]
@@ -478,7 +478,8 @@ fn few_credits() -> Config {
 
 #[test]
 fn b35_both_sides_send_at_once_with_few_credits() {
-    let mut sim = Sim::new(2, 9, Weather { delay: 2, split: 30, full: 20, posted: 30 }, few_credits());
+    let mut sim =
+        Sim::new(2, 9, Weather { delay: 2, split: 30, full: 20, posted: 30, holds: false }, few_credits());
     let buffers: Vec<Buffer> = (0..1000).map(|at| sim.world.allocate(&bytes(at, 65))).collect();
     let mut sent = [0_usize; 2];
     for round in 0..100_000 {

@@ -8,7 +8,9 @@ use super::super::{
 };
 use super::transport::SimTransport;
 use super::world::{Shared, Weather};
-use crate::device::transport::Payload;
+use crate::device::soft::SoftConfig;
+use crate::device::soft::over::OverTransport;
+use crate::device::transport::{Payload, Transport};
 use crate::engine::Kind;
 use crate::ids::{Ignore, Tag};
 use crate::seam::Buffer;
@@ -20,6 +22,8 @@ pub(super) struct Sim {
     pub(super) nodes: Vec<usize>,
     pub(super) said: Vec<Vec<Completion>>,
     pub(super) config: Config,
+    /// Entries of a list over each transport; 0: none.
+    pub(super) tags: u32,
 }
 
 impl Sim {
@@ -37,14 +41,29 @@ impl Sim {
     /// Endpoints that have no addresses.
     pub(super) fn strangers(count: usize, seed: u64, weather: Weather, config: Config) -> Self {
         let world = Shared::new(seed, weather);
-        let mut sim = Self { world, endpoints: Vec::new(), nodes: Vec::new(), said: Vec::new(), config };
+        let mut sim =
+            Self { world, endpoints: Vec::new(), nodes: Vec::new(), said: Vec::new(), config, tags: 0 };
+        sim.open(count);
+        sim
+    }
+
+    /// Endpoints that know each other, each with a list of so many entries over its transport.
+    pub(super) fn listed(count: usize, seed: u64, weather: Weather, config: Config, tags: u32) -> Self {
+        let mut sim = Self { tags, ..Self::strangers(0, seed, weather, config) };
+        sim.open(count);
         for at in 0..count {
-            sim.endpoints.push(None);
-            sim.nodes.push(0);
-            sim.said.push(Vec::new());
-            sim.start(at);
+            (0..count).for_each(|other| sim.introduce(at, other));
         }
         sim
+    }
+
+    fn open(&mut self, count: usize) {
+        for at in 0..count {
+            self.endpoints.push(None);
+            self.nodes.push(0);
+            self.said.push(Vec::new());
+            self.start(at);
+        }
     }
 
     /// Two that know each other, in fair weather.
@@ -59,9 +78,15 @@ impl Sim {
     }
 
     pub(super) fn start_with(&mut self, at: usize, config: Config) {
-        let transport = SimTransport::new(&self.world, &name(at));
+        let limit = if self.tags == 0 { 1 << 20 } else { config.eager_limit };
+        let transport = SimTransport::new(&self.world, &name(at), limit);
         self.nodes[at] = transport.node();
-        let endpoint = Endpoint::new(config, vec![Box::new(transport)]).unwrap();
+        let transport: Box<dyn Transport + std::marker::Send> = if self.tags == 0 {
+            Box::new(transport)
+        } else {
+            Box::new(OverTransport::new(transport, SoftConfig::matching(self.tags)).unwrap())
+        };
+        let endpoint = Endpoint::new(config, vec![transport]).unwrap();
         assert_eq!(endpoint.name(), name(at));
         self.endpoints[at] = Some(endpoint);
     }

@@ -28,6 +28,9 @@ pub(super) struct SimTransport {
     exposed: Vec<Remote>,
     told: VecDeque<(bool, Event)>,
     sent: VecDeque<(u64, u32)>,
+    /// Sends whose memory is none.
+    left_out: VecDeque<u64>,
+    eager_limit: u64,
 }
 
 #[derive(Debug)]
@@ -56,7 +59,7 @@ struct Held {
 }
 
 impl SimTransport {
-    pub(super) fn new(world: &Shared, name: &[u8]) -> Self {
+    pub(super) fn new(world: &Shared, name: &[u8], eager_limit: u64) -> Self {
         let mut inside = world.lock();
         let node = inside.nodes;
         inside.nodes += 1;
@@ -73,6 +76,8 @@ impl SimTransport {
             exposed: Vec::new(),
             told: VecDeque::new(),
             sent: VecDeque::new(),
+            left_out: VecDeque::new(),
+            eager_limit,
         }
     }
 
@@ -133,7 +138,7 @@ impl SimTransport {
         }
     }
 
-    fn tell(ear: &mut dyn Ear, tagged: bool, event: &Event) -> Answer {
+    pub(super) fn tell(ear: &mut dyn Ear, tagged: bool, event: &Event) -> Answer {
         if tagged { ear.handle_event(DEVICE, event) } else { ear.handle_untagged_event(DEVICE, event) }
     }
 
@@ -347,7 +352,7 @@ impl SimTransport {
 
 impl Device for SimTransport {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { eager_limit: 1 << 20, buffer_length_max: u64::MAX, ..Capabilities::default() }
+        Capabilities { eager_limit: self.eager_limit, buffer_length_max: u64::MAX, ..Capabilities::default() }
     }
 
     fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError> {
@@ -426,6 +431,9 @@ impl Transport for SimTransport {
         if self.link(link).is_none() || self.links[link.index as usize].closed {
             return;
         }
+        if flush && self.world.lock().weather.holds {
+            return;
+        }
         self.links[link.index as usize].closed = true;
         let Some((connection, end)) = self.links[link.index as usize].connection else { return };
         let mut world = self.world.lock();
@@ -451,6 +459,15 @@ impl Transport for SimTransport {
             return Ok(Sending::Full);
         }
         let later = world.random.chance(posted);
+        if let Payload::Memory(buffer) = message.payload
+            && world.unreadable.contains(&buffer.address)
+        {
+            if !later {
+                return Err(SendError::Memory("there is none".into()));
+            }
+            self.left_out.extend(message.context);
+            return Ok(Sending::Posted);
+        }
         let (payload, is_memory) = match message.payload {
             Payload::Copied(bytes) => (bytes.to_vec(), false),
             Payload::Memory(buffer) => (world.read(buffer.address, buffer.length), true),
@@ -500,6 +517,10 @@ impl Transport for SimTransport {
     }
 
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+        let fault = self.world.lock().faults.remove(&self.node);
+        if let Some(fault) = fault {
+            return fault.strike(ear);
+        }
         let mut count = 0;
         while let Some((tagged, event)) = self.told.pop_front() {
             Self::tell(ear, tagged, &event);
@@ -507,6 +528,10 @@ impl Transport for SimTransport {
         }
         while let Some((context, _)) = self.sent.pop_front() {
             ear.handle_notice(DEVICE, Notice::Sent { context, result: Ok(()) });
+            count += 1;
+        }
+        while let Some(context) = self.left_out.pop_front() {
+            ear.handle_notice(DEVICE, Notice::Sent { context, result: Err(CloseReason::Memory) });
             count += 1;
         }
         self.accept();
@@ -559,6 +584,13 @@ impl SimTransport {
             let link = self.new_link(connection, 1);
             self.world.lock().connections[connection].ends[1] = Some((self.node, link));
         }
+    }
+}
+
+/// What it was connected to hears of it, as from an operating system.
+impl Drop for SimTransport {
+    fn drop(&mut self) {
+        self.world.lock().kill(self.node, true);
     }
 }
 

@@ -5,9 +5,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::device::transport::CloseReason;
+use crate::device::transport::{CloseReason, Ear};
 use crate::ids::LinkId;
-use crate::seam::{Buffer, Remote};
+use crate::seam::{Buffer, DeviceError, Event, Remote};
 
 /// Numbers by seed (splitmix64).
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub(super) struct Weather {
     pub(super) full: u64,
     /// Percent of sends from memory that are done later.
     pub(super) posted: u64,
+    /// Nobody takes what was sent before a link was closed: such links do not end by themselves.
+    pub(super) holds: bool,
 }
 
 /// Something on its way to one end of a connection.
@@ -81,6 +83,10 @@ pub(super) struct World {
     pub(super) nodes: usize,
     /// Connections that were made.
     pub(super) opened: usize,
+    /// Nodes whose transport fails next.
+    pub(super) faults: HashMap<usize, Fault>,
+    /// Where memory begins that cannot be sent from.
+    pub(super) unreadable: HashSet<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -98,6 +104,8 @@ impl Shared {
             memory: vec![0; 64],
             nodes: 0,
             opened: 0,
+            faults: HashMap::new(),
+            unreadable: HashSet::new(),
         })))
     }
 
@@ -165,5 +173,29 @@ impl World {
                 }
             }
         }
+    }
+}
+
+/// How a transport fails.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// A call says so, once.
+    Error,
+    /// An event does.
+    Event,
+    /// It says what is not so, of messages with a tag or without.
+    Says(bool, Event),
+}
+
+impl Fault {
+    /// In a turn of the transport's.
+    pub(super) fn strike(self, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+        let (tagged, event) = match self {
+            Self::Error => return Err(DeviceError::Removed),
+            Self::Event => (true, Event::DeviceFailed(DeviceError::Removed)),
+            Self::Says(tagged, event) => (tagged, event),
+        };
+        super::transport::SimTransport::tell(ear, tagged, &event);
+        Ok(1)
     }
 }
