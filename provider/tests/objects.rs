@@ -53,17 +53,121 @@ fn other_endpoint_types_and_capabilities_get_nothing() {
     assert!(library.info(library.api(), |hints| hints.caps = abi::FI_RMA).is_err());
 }
 
+/// An object of a side's, by its table.
+fn fid<T>(object: *mut T) -> *mut abi::fid {
+    object.cast()
+}
+
 #[test]
-fn nothing_is_closed_before_what_it_is_used_by() {
+fn nothing_is_closed_before_what_is_bound_to_it() {
     let side = Side::with(Wanted { counters: true, ..Wanted::default() });
-    let busy = -16;
-    // SAFETY: open objects.
+    let (mut eq, mut other_eq, mut region, mut set) =
+        (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    let (mut queue, mut counter) = (ptr::null_mut(), ptr::null_mut());
+    let none = ptr::null_mut();
+    // SAFETY: open objects, and attributes of ours or none.
     unsafe {
-        assert_eq!(close(side.fabric), busy);
-        assert_eq!(close(side.domain), busy);
-        assert_eq!(close(side.cq), busy);
-        assert_eq!(close(side.av), busy);
-        assert_eq!(close(side.sent), busy);
+        let (of_fabric, of_domain) = (&*(*side.fabric).ops, &*(*side.domain).ops);
+        for place in [&raw mut eq, &raw mut other_eq] {
+            assert_eq!((of_fabric.eq_open)(side.fabric, ptr::null_mut(), place, none), 0);
+        }
+        let mr = &*(*side.domain).mr;
+        let registered = (mr.reg)(fid(side.domain), ptr::null(), 8, 0, 0, 1, 0, &raw mut region, none);
+        assert_eq!(registered, 0);
+        assert_eq!((of_domain.poll_open)(side.domain, ptr::null_mut(), &raw mut set), 0);
+        assert_eq!((of_domain.cq_open)(side.domain, ptr::null_mut(), &raw mut queue, none), 0);
+        assert_eq!((of_domain.cntr_open)(side.domain, ptr::null_mut(), &raw mut counter, none), 0);
+        assert_eq!(bind(side.ep, eq, 0), 0);
+        assert_eq!(bind(side.domain, other_eq, 0), 0);
+        assert_eq!(bind(region, side.ep, 0), 0);
+        assert_eq!(bind(region, counter, abi::FI_REMOTE_WRITE), 0);
+        assert_eq!(((*(*set).ops).poll_add)(set, fid(queue), 0), 0);
+        let table = [
+            ("a fabric with a domain and queues", fid(side.fabric)),
+            ("a domain with all that is below", fid(side.domain)),
+            ("a vector of an endpoint", fid(side.av)),
+            ("an event queue of an endpoint", fid(eq)),
+            ("an event queue of a domain", fid(other_eq)),
+            ("a queue of an endpoint", fid(side.cq)),
+            ("a queue in a poll set", fid(queue)),
+            ("a counter of an endpoint", fid(side.sent)),
+            ("a counter of a region", fid(counter)),
+            ("an endpoint of a region", fid(side.ep)),
+            ("a poll set with a queue", fid(set)),
+        ];
+        for (what, object) in table {
+            assert_eq!(close(object), -16, "{what}");
+        }
+        assert_eq!(close(region), 0, "nothing is bound to a region");
+        assert_eq!(close(counter), 0);
+        assert_eq!(((*(*set).ops).poll_del)(set, fid(queue), 0), 0);
+        assert_eq!((close(set), close(queue)), (0, 0));
+    }
+    // The endpoint and the domain go first, then the queues that they were bound to, the fabric last.
+    let side = std::mem::ManuallyDrop::new(side);
+    // SAFETY: open objects, each closed once.
+    unsafe {
+        assert_eq!((close(side.ep), close(eq)), (0, 0));
+        for object in [fid(side.sent), fid(side.received), fid(side.cq), fid(side.av)] {
+            assert_eq!(close(object), 0);
+        }
+        assert_eq!(close(other_eq), -16);
+        assert_eq!((close(side.domain), close(other_eq), close(side.fabric)), (0, 0, 0));
+    }
+}
+
+#[test]
+fn each_object_of_a_domain_alone_keeps_it_and_an_event_queue_alone_its_fabric() {
+    let library = fabric();
+    let info = library.info(library.api(), |_| {}).unwrap();
+    let (mut opened, mut domain, none) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: an info of this library, and objects that are open until they are closed.
+    unsafe {
+        assert_eq!((library.fabric)((*info).fabric_attr, &raw mut opened, none), 0);
+        let of_fabric = &*(*opened).ops;
+        assert_eq!((of_fabric.domain)(opened, info, &raw mut domain, none), 0);
+        let (ops, mr) = (&*(*domain).ops, &*(*domain).mr);
+        let mut children: [*mut abi::fid; 6] = [none.cast(); 6];
+        let mut at = children.iter_mut().map(std::ptr::from_mut);
+        let mut place = || at.next().unwrap();
+        assert_eq!((ops.endpoint)(domain, info, place().cast(), none), 0);
+        assert_eq!((ops.cq_open)(domain, ptr::null_mut(), place().cast(), none), 0);
+        assert_eq!((ops.cntr_open)(domain, ptr::null_mut(), place().cast(), none), 0);
+        assert_eq!((ops.av_open)(domain, ptr::null_mut(), place().cast(), none), 0);
+        assert_eq!((ops.poll_open)(domain, ptr::null_mut(), place().cast()), 0);
+        assert_eq!((mr.reg)(fid(domain), ptr::null(), 0, 0, 0, 0, 0, place().cast(), none), 0);
+        for child in children {
+            assert_eq!(close(domain), -16);
+            assert_eq!(close(child), 0);
+        }
+        assert_eq!(close(opened), -16);
+        assert_eq!(close(domain), 0);
+        let mut eq = ptr::null_mut();
+        assert_eq!((of_fabric.eq_open)(opened, ptr::null_mut(), &raw mut eq, none), 0);
+        assert_eq!(close(opened), -16);
+        assert_eq!((close(eq), close(opened)), (0, 0));
+        (library.freeinfo)(info);
+    }
+}
+
+#[test]
+fn an_endpoint_has_the_event_queue_that_was_bound_last_and_none_of_another_fabric() {
+    let (side, other) = (Side::new(), Side::new());
+    let (mut first, mut second, mut strange) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: open objects, each closed once.
+    unsafe {
+        for (of, place) in [(&side, &raw mut first), (&side, &raw mut second), (&other, &raw mut strange)] {
+            let ops = &*(*of.fabric).ops;
+            assert_eq!((ops.eq_open)(of.fabric, ptr::null_mut(), place, ptr::null_mut()), 0);
+        }
+        assert_eq!((bind(side.ep, first, 0), bind(side.ep, second, 0)), (0, 0));
+        assert_eq!((bind(side.ep, strange, 0), bind(side.domain, strange, 0)), (-22, -22));
+        assert_eq!((close(first), close(strange), close(second)), (0, 0, -16));
+        let side = std::mem::ManuallyDrop::new(side);
+        assert_eq!((close(side.ep), close(second)), (0, 0));
+        for object in [fid(side.cq), fid(side.av), fid(side.domain), fid(side.fabric)] {
+            assert_eq!(close(object), 0);
+        }
     }
 }
 
@@ -94,6 +198,37 @@ fn an_endpoint_is_enabled_with_a_vector_and_queues_and_once() {
         assert_eq!(enable(), code(abi::FI_EOPBADSTATE));
         assert_eq!(bind(ep, side.cq, abi::FI_RECV), code(abi::FI_EOPBADSTATE));
         assert_eq!(close(ep), 0);
+    }
+}
+
+#[test]
+fn an_endpoint_for_one_direction_needs_a_queue_for_that_alone_and_refuses_the_other() {
+    let side = Side::new();
+    let library = fabric();
+    let none = ptr::null_mut();
+    for (direction, other) in [(abi::FI_SEND, abi::FI_RECV), (abi::FI_RECV, abi::FI_SEND)] {
+        let ask = |hints: &mut fi_info| hints.caps = abi::FI_TAGGED | abi::FI_MSG | direction;
+        let info = library.info(library.api(), ask).unwrap();
+        let mut ep = ptr::null_mut();
+        // SAFETY: open objects of one domain, and no memory.
+        unsafe {
+            assert_eq!((*info).caps & (direction | other), direction);
+            let ops = &*(*side.domain).ops;
+            assert_eq!((ops.endpoint)(side.domain, info, &raw mut ep, none), 0);
+            (library.freeinfo)(info);
+            assert_eq!(bind(ep, side.av, 0), 0);
+            assert_eq!(control(ep, abi::FI_ENABLE, none), -i32::try_from(abi::FI_ENOCQ).unwrap());
+            assert_eq!(bind(ep, side.cq, direction), 0);
+            assert_eq!(control(ep, abi::FI_ENABLE, none), 0);
+            let to = side.insert(&side.name());
+            let tagged = &*(*ep).tagged;
+            let sent = (tagged.inject)(ep, ptr::null(), 0, to, 0);
+            let received = (tagged.recv)(ep, none, 0, none, abi::FI_ADDR_UNSPEC, 0, 0, none);
+            let no = minus(abi::FI_EOPNOTSUPP);
+            let is_sender = direction == abi::FI_SEND;
+            assert_eq!((sent == no, received == no), (!is_sender, is_sender));
+            assert_eq!(close(ep), 0);
+        }
     }
 }
 
@@ -248,7 +383,7 @@ fn automatic_progress_receives_while_the_application_does_nothing() {
     let wanted = Wanted { progress: abi::FI_PROGRESS_AUTO, counters: true, ..Wanted::default() };
     let (a, b) = (Side::with(wanted), Side::with(wanted));
     let to_b = a.insert(&b.name());
-    let payload = vec![7u8; 1 << 20];
+    let payload = vec![7u8; 2 << 20];
     let mut buffer = vec![0u8; payload.len()];
     assert_eq!(b.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 5), 0);
     while a.send(to_b, 1, &payload, 6) != 0 {

@@ -150,6 +150,37 @@ fn counters_are_seen_while_a_process_runs_and_are_left_to_a_file_at_its_end() {
     assert_eq!(own.count(), 0, "nothing stays in memory ({})", set.display());
 }
 
+#[test]
+fn counters_that_cannot_be_written_at_the_end_fail_no_call() {
+    const NAME: &str = "counters_that_cannot_be_written_at_the_end_fail_no_call";
+    if is_set("FI_TAGMATCH_STATS", "exit") {
+        // Whoever drops it sees that every fi_close returns 0.
+        drop(Side::new());
+        return;
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env("FI_TAGMATCH_STATS", "exit")
+        .stderr(full)
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
+#[test]
+fn an_interface_that_is_chosen_is_the_only_one_also_where_an_address_is_given() {
+    const NAME: &str = "an_interface_that_is_chosen_is_the_only_one_also_where_an_address_is_given";
+    if is_set("FI_TAGMATCH_IFACE", "no-such-interface") {
+        // Hints name 127.0.0.1 as the own address.
+        assert!(offers_nothing());
+        return;
+    }
+    let said = said(&again(NAME, "FI_TAGMATCH_IFACE", "no-such-interface"));
+    let line = "tagmatch: FI_TAGMATCH_IFACE=no-such-interface is refused: no interface that is up has that name or address";
+    assert_eq!(said.matches(line).count(), 1, "{said}");
+}
+
 fn count(report: &Report, name: &str) -> u64 {
     report.counters.iter().find(|(known, _)| known == name).unwrap().1
 }

@@ -12,6 +12,26 @@ use common::pair::{ANY, Pair, pattern};
 use common::{Received, Side, TAGGED_RECEIVE, Wanted, minus};
 use tagmatch::provider::abi;
 
+#[path = "scenarios/coming.rs"]
+mod coming;
+#[path = "scenarios/ends.rs"]
+mod ends;
+#[path = "scenarios/limits.rs"]
+mod limits;
+#[path = "scenarios/multi_receive.rs"]
+mod multi_receive;
+#[path = "scenarios/order.rs"]
+mod order;
+#[path = "scenarios/peers.rs"]
+mod peers;
+#[path = "scenarios/sends.rs"]
+mod sends;
+#[path = "scenarios/threads.rs"]
+mod threads;
+
+/// Longer than what goes eagerly: by rendezvous.
+const LONG: usize = (2 << 20) + 5;
+
 #[test]
 fn a5_inject_takes_its_size_and_not_one_byte_more_and_the_buffer_is_free_at_once() {
     let pair = Pair::new();
@@ -166,7 +186,7 @@ fn b10_peek_claim_and_receive_show_tag_data_and_flags() {
 
 #[test]
 fn b13_what_is_claimed_or_discarded_matches_nothing_else() {
-    for length in [1, 16_384, 200_000] {
+    for length in [1, 16_384, 200_000, LONG] {
         let pair = Pair::new();
         let payload = |seed| pattern(length, seed);
         let (one, two, three, four, five) = (payload(1), payload(2), payload(3), payload(4), payload(5));
@@ -258,7 +278,7 @@ fn b16_a_claim_needs_a_context_and_one_that_claimed_nothing_claims_nothing() {
 #[test]
 fn b17_a_receive_that_has_its_message_is_not_cancelled() {
     let pair = Pair::new();
-    let payload = pattern(1 << 20, 5);
+    let payload = pattern(LONG, 5);
     let mut buffer = vec![0; payload.len()];
     assert_eq!(pair.b.receive(ANY, 5, 0, &mut buffer, 1), 0);
     pair.a.send_surely(&[&pair.b], |a| a.send(pair.to_b, 5, &payload, 2));
@@ -299,7 +319,7 @@ fn b19_one_cancel_ends_one_of_two_receives_with_one_context() {
 #[test]
 fn b22_a_message_longer_than_its_buffer_is_cut_and_the_next_is_whole() {
     let pair = Pair::new();
-    for length in [100, 16_000, 300_000] {
+    for length in [100, 16_000, 300_000, LONG] {
         for is_posted_first in [true, false] {
             let payload = pattern(length, 0);
             let mut buffer = [0xee; 80];
@@ -329,7 +349,7 @@ fn b22_a_message_longer_than_its_buffer_is_cut_and_the_next_is_whole() {
 fn b30_messages_to_oneself_arrive_in_both_orders_and_at_all_sizes() {
     let side = Side::new();
     let own = side.insert(&side.name());
-    for length in [1, 100_000, 1 << 20] {
+    for length in [1, 100_000, LONG] {
         let payload = pattern(length, 4);
         for is_posted_first in [true, false] {
             let mut buffer = vec![0; length];
@@ -431,7 +451,7 @@ fn b29_a_peer_that_is_not_there_is_told_and_is_reached_when_it_is() {
 fn b32_a_peer_that_closes_ends_what_it_had_begun_once_and_harms_nobody() {
     let pair = Pair::new();
     let other = Side::new();
-    let from_a = pattern(4 << 20, 1);
+    let from_a = pattern(LONG, 1);
     let to_b = other.insert(&pair.b.name());
     // Longer than what goes eagerly: A's request waits, unexpected; then A closes, and the message is nobody's any
     // more.
@@ -444,7 +464,7 @@ fn b32_a_peer_that_closes_ends_what_it_had_begun_once_and_harms_nobody() {
             b.progress();
         }
     });
-    let mut buffer = vec![0; 4 << 20];
+    let mut buffer = vec![0; LONG];
     assert_eq!(b.receive(ANY, 5, 0, &mut buffer, 2), 0);
     other.send_surely(&[&b], |o| o.inject(to_b, 5, b"ok", None));
     // Either the dead message was dropped, or its receive tells of the loss; the next message is whole.

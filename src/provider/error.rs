@@ -45,6 +45,14 @@ pub(super) fn size(body: impl FnOnce() -> Outcome<usize>) -> ssize_t {
     }
 }
 
+/// The body of a call that returns something else: `otherwise`, if it cannot say.
+pub(super) fn value<T>(otherwise: T, body: impl FnOnce() -> Outcome<T>) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(_)) | Err(_) => otherwise,
+    }
+}
+
 impl From<Refusal> for Code {
     fn from(refusal: Refusal) -> Self {
         match refusal {
@@ -106,6 +114,9 @@ impl From<Failure> for Code {
             Failure::TimedOut => code(abi::FI_EHOSTUNREACH),
             Failure::NotAccepted => code(abi::FI_EACCES),
             Failure::Protocol => code(abi::FI_ECONNABORTED),
+            // The system's codes are libfabric's.
+            Failure::Memory => Self(libc::EFAULT),
+            Failure::System { errno } => Self(errno),
             Failure::ReadFailed | Failure::Device => code(abi::FI_EIO),
         }
     }

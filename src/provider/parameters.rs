@@ -65,7 +65,7 @@ const fn number(
 }
 
 /// All of them. [`Parameters`] has a field for each, in this order.
-pub const TABLE: [Parameter; 18] = [
+pub const TABLE: [Parameter; 21] = [
     number(
         "BUFFER_SIZE",
         Some("FI_OFI_RXM_BUFFER_SIZE"),
@@ -173,6 +173,31 @@ pub const TABLE: [Parameter; 18] = [
         secret: false,
     },
     Parameter {
+        name: "NET",
+        meaning: "How messages go to other processes: over tcp, over verbs, or over verbs where a card is to match (TM) \
+                  and there is one, or where DEVICE names one, and else over tcp.",
+        range: Range::Word(&["tcp", "verbs", "auto"]),
+        default: "auto",
+        twin: None,
+        secret: false,
+    },
+    Parameter {
+        name: "DEVICE",
+        meaning: "The verbs device to use, by its name; without it the first that will do.",
+        range: Range::Text { least: 1 },
+        default: "",
+        twin: None,
+        secret: false,
+    },
+    Parameter {
+        name: "SHM",
+        meaning: "Shared memory with processes of the same host and user, beside the network.",
+        range: Range::Switch,
+        default: "0",
+        twin: None,
+        secret: false,
+    },
+    Parameter {
         name: "CQ_DATA",
         meaning: "Remote completion data of 4 bytes.",
         range: Range::Switch,
@@ -212,6 +237,17 @@ pub enum TagMatching {
     Require,
 }
 
+/// How messages go to other processes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// Over TCP.
+    Tcp,
+    /// Over verbs.
+    Verbs,
+    /// Over verbs where that is good for something.
+    Auto,
+}
+
 /// What is set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each field is described in the table, under its name")]
@@ -231,6 +267,9 @@ pub struct Parameters {
     pub iface: Option<String>,
     pub job_key: Option<Vec<u8>>,
     pub tag_matching: TagMatching,
+    pub network: Network,
+    pub device: Option<String>,
+    pub shm: bool,
     pub cq_data: bool,
     pub stats: Option<String>,
     pub directed_recv: bool,
@@ -295,11 +334,17 @@ impl Parameters {
                 _ => Ok(Some(text)),
             }
         };
+        // Whoever sets a key and has none must not run without.
+        let key = |name: &str| match (environment(&variable(name)), optional(name)?) {
+            (Some(empty), None) => Err(bad(text(name)?.0, empty)),
+            (_, value) => Ok(value),
+        };
         let switch = |name: &str| {
             let (parameter, text) = text(name)?;
             parse_switch(&text).ok_or_else(|| bad(parameter, text))
         };
         let (word, matching) = text("TM")?;
+        let (net, network) = text("NET")?;
         Ok(Self {
             buffer_size: number("BUFFER_SIZE")?,
             sar_limit: number("SAR_LIMIT")?,
@@ -314,7 +359,7 @@ impl Parameters {
             keepalive: Some(milliseconds("KEEPALIVE")?).filter(|time| !time.is_zero()),
             peers_max: number("PEERS_MAX")?,
             iface: optional("IFACE")?,
-            job_key: optional("JOB_KEY")?.map(String::into_bytes),
+            job_key: key("JOB_KEY")?.map(String::into_bytes),
             tag_matching: match matching.as_str() {
                 "off" => TagMatching::Off,
                 "soft" => TagMatching::Soft,
@@ -322,6 +367,14 @@ impl Parameters {
                 "require" => TagMatching::Require,
                 _ => return Err(bad(word, matching)),
             },
+            network: match network.as_str() {
+                "tcp" => Network::Tcp,
+                "verbs" => Network::Verbs,
+                "auto" => Network::Auto,
+                _ => return Err(bad(net, network)),
+            },
+            device: optional("DEVICE")?,
+            shm: switch("SHM")?,
             cq_data: switch("CQ_DATA")?,
             stats: optional("STATS")?,
             directed_recv: switch("DIRECTED_RECV")?,
@@ -350,7 +403,7 @@ fn variable(name: &str) -> String {
     format!("FI_TAGMATCH_{name}")
 }
 
-/// A parameter, and its text. An empty variable is as good as none.
+/// A parameter, and its text. An empty variable is as good as none, but for the key.
 fn text_of(
     name: &str,
     environment: &impl Fn(&str) -> Option<String>,

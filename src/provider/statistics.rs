@@ -2,7 +2,7 @@
 //!
 //! A domain writes its counters to a small file in memory (`/dev/shm/tagmatch-UID/PID.N`), once a second at most and
 //! while it makes progress, and removes it when it is closed. The file says which process wrote it and when that was
-//! started, so that one of a process that was killed is known for what it is. Not here: who counts (`endpoint`,
+//! started, so that one of a process that was killed is known for what it is, and removed by the next process that opens a domain. Not here: who counts (`endpoint`,
 //! `offload`), and what is made of the files (`tagmatch stats`).
 
 use std::fmt::Write as _;
@@ -97,12 +97,18 @@ impl Report {
             ("device_syncs", offload.syncs),
             ("device_dels_too_late", offload.dels_too_late),
             ("device_bounced", offload.bounced),
+            ("device_set_aside", offload.set_aside),
+            ("posted_first", offload.posted_first()),
+            ("posted_first_matched_by_device", offload.matched_by_device),
+            ("posted_first_entering_the_list", offload.used_by_own_device),
+            ("posted_first_of_another_path", offload.taken_back),
         ];
         for (name, value) in offloaded {
             self.count(name, value);
         }
         for reason in Reason::ALL {
             self.count(&format!("not_offloaded_{}", reason.name()), offload.ended(reason));
+            self.count(&format!("posted_first_{}", reason.name()), offload.first_ended(reason));
         }
     }
 
@@ -191,13 +197,15 @@ impl Drop for Publisher {
         }
         let Some(to) = &self.at_exit else { return };
         if to == Path::new("exit") {
-            eprint!("{}", self.ended.text());
+            // Standard error may be gone, or full.
+            let _ = std::io::stderr().lock().write_all(self.ended.text().as_bytes());
         } else {
             // One write, so that those of several processes do not mix.
             let written = OpenOptions::new().create(true).append(true).open(to);
             let written = written.and_then(|mut file| file.write_all(self.ended.text().as_bytes()));
             if let Err(error) = written {
-                eprintln!("tagmatch: FI_TAGMATCH_STATS={}: {error}", to.display());
+                let mut error_out = std::io::stderr().lock();
+                let _ = writeln!(error_out, "tagmatch: FI_TAGMATCH_STATS={}: {error}", to.display());
             }
         }
     }
@@ -215,7 +223,24 @@ fn write_whole(place: &Path, text: &str) -> std::io::Result<()> {
 fn make_folder() -> bool {
     // Where it is there already, it is looked at below.
     let _ = DirBuilder::new().mode(0o700).create(folder());
-    is_private(&folder())
+    let is_ours = is_private(&folder());
+    if is_ours {
+        sweep(&folder());
+    }
+    is_ours
+}
+
+/// Remove what processes left that were killed.
+fn sweep(folder: &Path) {
+    for path in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(pid) = name.split('.').next().and_then(|pid| pid.parse().ok()) else { continue };
+        let report = || fs::read_to_string(&path).ok().and_then(|text| Report::parse(&text));
+        // Of one that runs, what it is writing now says nothing yet.
+        if started(pid).is_none() || report().is_some_and(|report| !report.is_running()) {
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 fn is_private(folder: &Path) -> bool {
@@ -254,6 +279,30 @@ mod tests {
         for wrong in ["", "tagmatch-statistics 2\n", &report.text().replace('7', "many")] {
             assert_eq!(Report::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_swept_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("tagmatch-sweep-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("there is room");
+        let own = Report::own();
+        let (pid, another) = (own.pid, Report { started: own.started + 1, ..own.clone() });
+        let files = [
+            (format!("{pid}.0"), own.text(), true),
+            (format!("{pid}.1.new"), String::new(), true),
+            (format!("{pid}.2"), another.text(), false),
+            (format!("{pid}.2.new"), another.text(), false),
+            ("4194305.0".into(), Report { pid: 4_194_305, ..own.clone() }.text(), false),
+            ("4194305.1.new".into(), String::new(), false),
+            ("notes".into(), String::new(), true),
+        ];
+        for (name, text, _) in &files {
+            fs::write(folder.join(name), text).expect("there is room");
+        }
+        sweep(&folder);
+        let left = files.each_ref().map(|(name, _, _)| folder.join(name).exists());
+        fs::remove_dir_all(&folder).expect("it is there");
+        assert_eq!(left, files.map(|(_, _, stays)| stays));
     }
 
     #[test]

@@ -33,6 +33,10 @@ fn load() -> Fabric {
     let folder = provider_folder();
     // SAFETY: every test waits here before it reads an environment, and no other thread writes one.
     unsafe { std::env::set_var("FI_PROVIDER_PATH", &folder) };
+    for (name, value) in super::settings() {
+        // SAFETY: as above.
+        unsafe { std::env::set_var(name, value) };
+    }
     // SAFETY: opening a library of the system runs its constructors.
     let library = unsafe { libc::dlopen(c"libfabric.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     assert!(!library.is_null(), "libfabric.so.1 is not installed (Debian: libfabric1)");

@@ -62,6 +62,14 @@ pub(crate) enum Received {
     Error { context: u64, error: u64, length: usize, overflow: usize },
 }
 
+impl Received {
+    pub(crate) const fn context(&self) -> u64 {
+        match self {
+            Self::Ok { context, .. } | Self::Error { context, .. } => *context,
+        }
+    }
+}
+
 /// The same of every fid: `fi_close`.
 ///
 /// # Safety
@@ -130,6 +138,7 @@ impl Side {
     }
 
     fn bare(library: &Fabric, info: *mut fi_info) -> Self {
+        super::counted::enter();
         let (mut opened, mut domain) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: an info of this library.
         let result = unsafe { (library.fabric)((*info).fabric_attr, &raw mut opened, ptr::null_mut()) };
@@ -457,6 +466,7 @@ pub(crate) fn ask(hints: &mut fi_info, wanted: &Wanted) {
 impl Drop for Side {
     fn drop(&mut self) {
         if std::thread::panicking() {
+            super::counted::leave();
             return;
         }
         // SAFETY: open objects, each closed once and before what it belongs to.
@@ -472,5 +482,6 @@ impl Drop for Side {
             assert_eq!(close(self.domain), 0);
             assert_eq!(close(self.fabric), 0);
         }
+        super::counted::leave();
     }
 }

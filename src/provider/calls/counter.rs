@@ -9,7 +9,7 @@ use super::object::{self, head, no_bind, operations};
 use super::unsupported::NONE;
 use super::waiting::{self, WaitObject};
 use crate::provider::abi::{self, fi_cntr_attr, fi_ops, fi_ops_cntr, fid, fid_cntr, fid_domain};
-use crate::provider::error::{Outcome, fail, integer};
+use crate::provider::error::{Outcome, fail, integer, value};
 use crate::provider::state::Target;
 use crate::provider::state::counter::Counter;
 
@@ -90,6 +90,7 @@ impl Object {
                 return fail(abi::FI_EAVAIL);
             }
             let index = self.index;
+            self.domain.with(|state| state.check_alive(Target::Counter(index)))?;
             let is_idle = set.is_some()
                 && self.domain.with(|state| {
                     Ok(state.may_wait(Target::Counter(index), |state| {
@@ -123,13 +124,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     integer(|| {
         // SAFETY: the application's: an open counter.
         let object = unsafe { of(fid.cast()) };
-        object.domain.with(|state| {
-            if !state.counter(object.index)?.endpoints.is_empty() {
-                return fail(abi::FI_EBUSY);
-            }
-            state.counters.try_remove(object.index);
-            Ok(())
-        })?;
+        object.domain.with(|state| state.remove_target(Target::Counter(object.index)))?;
         // SAFETY: it is closed once.
         unsafe { object::close::<fid_cntr, WaitObject>(fid.cast()) };
         Ok(0)
@@ -146,13 +141,13 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_voi
 unsafe extern "C" fn read(cntr: *mut fid_cntr) -> u64 {
     // SAFETY: the application's: an open counter.
     let object = unsafe { of(cntr) };
-    object.values().map_or(0, |(value, _)| value)
+    value(0, || Ok(object.values()?.0))
 }
 
 unsafe extern "C" fn read_errors(cntr: *mut fid_cntr) -> u64 {
     // SAFETY: the application's: an open counter.
     let object = unsafe { of(cntr) };
-    object.values().map_or(0, |(_, errors)| errors)
+    value(0, || Ok(object.values()?.1))
 }
 
 unsafe extern "C" fn add(cntr: *mut fid_cntr, value: u64) -> c_int {
@@ -164,10 +159,7 @@ unsafe extern "C" fn add(cntr: *mut fid_cntr, value: u64) -> c_int {
 unsafe extern "C" fn set(cntr: *mut fid_cntr, value: u64) -> c_int {
     // SAFETY: the application's: an open counter.
     let object = unsafe { of(cntr) };
-    object.change(|counter| {
-        counter.value = value;
-        counter.waiting.wake();
-    })
+    object.change(|counter| counter.set(value))
 }
 
 unsafe extern "C" fn add_error(cntr: *mut fid_cntr, value: u64) -> c_int {
@@ -179,10 +171,7 @@ unsafe extern "C" fn add_error(cntr: *mut fid_cntr, value: u64) -> c_int {
 unsafe extern "C" fn set_error(cntr: *mut fid_cntr, value: u64) -> c_int {
     // SAFETY: the application's: an open counter.
     let object = unsafe { of(cntr) };
-    object.change(|counter| {
-        counter.errors = value;
-        counter.waiting.wake();
-    })
+    object.change(|counter| counter.set_error(value))
 }
 
 unsafe extern "C" fn wait(cntr: *mut fid_cntr, threshold: u64, timeout: c_int) -> c_int {

@@ -1,18 +1,19 @@
 //! `struct fid_domain`: what endpoints, queues, counters and address vectors share, and the thread of automatic progress.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use libc::{c_int, c_void};
 
-use super::object::{Children, head, no_control, operations};
+use super::object::{Children, Hold, head, no_control, operations};
 use super::unsupported::NONE;
-use super::{counter, endpoint, fabric, poll, queue, region, vector};
+use super::{counter, endpoint, event_queue, fabric, poll, queue, region, vector};
 use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_domain, fid, fid_domain, fid_ep};
 use crate::provider::error::{Outcome, code, fail, integer};
 use crate::provider::parameters::Parameters;
 use crate::provider::state::State;
+use crate::provider::state::queue::Waiting;
 use crate::provider::statistics::Publisher;
 use crate::provider::turn::Turn;
 use crate::provider::wait::WaitSet;
@@ -23,9 +24,9 @@ pub(super) struct Core {
     pub(super) api: u32,
     pub(super) children: Children,
     pub(super) parameters: Parameters,
-    /// Keys of memory regions, which nobody uses.
-    pub(super) keys: AtomicU64,
-    fabric: Arc<fabric::Core>,
+    /// Keys of memory regions are dealt (`FI_MR_PROV_KEY`), not asked for.
+    pub(super) deals_keys: bool,
+    pub(super) fabric: Arc<fabric::Core>,
     /// With automatic progress: what its thread waits with, and whether it shall end.
     automatic: Option<Arc<WaitSet>>,
     is_closing: AtomicBool,
@@ -36,6 +37,8 @@ struct Object {
     head: fid_domain,
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
+    /// The event queue that it is bound to.
+    events: Mutex<Option<Hold>>,
 }
 
 /// # Safety
@@ -54,12 +57,14 @@ pub(super) unsafe fn open(
     let threading = u64::from(unsafe { (*info.domain_attr).threading });
     // SAFETY: as before.
     let progress = u64::from(unsafe { (*info.domain_attr).data_progress });
+    // SAFETY: as before.
+    let mr_mode = u64::from(unsafe { (*info.domain_attr).mr_mode }.cast_unsigned());
     let Ok(parameters) = Parameters::from_environment() else { return fail(abi::FI_EINVAL) };
     let is_automatic = progress == abi::FI_PROGRESS_AUTO;
     let automatic =
         is_automatic.then(WaitSet::new).transpose().map_err(|_| code(abi::FI_ENOMEM))?.map(Arc::new);
     let mut state = State::default();
-    state.automatic.clone_from(&automatic);
+    state.automatic = Waiting::new(automatic.clone());
     state.publisher = Some(Publisher::new(parameters.stats.as_deref()));
     let is_promised = threading == abi::FI_THREAD_DOMAIN && !is_automatic;
     let core = Arc::new(Core {
@@ -67,7 +72,7 @@ pub(super) unsafe fn open(
         api: fabric.api,
         children: Children::default(),
         parameters,
-        keys: AtomicU64::new(1),
+        deals_keys: mr_mode == abi::FI_MR_BASIC || mr_mode & abi::FI_MR_PROV_KEY != 0,
         fabric: Arc::clone(fabric),
         automatic,
         is_closing: AtomicBool::new(false),
@@ -83,7 +88,7 @@ pub(super) unsafe fn open(
         ops: &raw const DOMAIN_OPS,
         mr: &raw const region::OPS,
     };
-    Ok(Box::into_raw(Box::new(Object { head, core, thread })).cast())
+    Ok(Box::into_raw(Box::new(Object { head, core, thread, events: Mutex::default() })).cast())
 }
 
 /// Automatic progress.
@@ -91,15 +96,11 @@ fn drive(core: &Core, set: &WaitSet) {
     while !core.is_closing.load(Ordering::Acquire) {
         let wait = core.turn.with(|state| {
             state.progress_all();
-            let wait = state.may_wait_for_all();
-            if let Some(deadline) = wait {
-                set.prepare(deadline);
-            }
-            wait
+            state.may_wait_for_all()
         });
         match wait {
             // Closing signals; a signal that `prepare` forgot is seen here.
-            Ok(Some(_)) if !core.is_closing.load(Ordering::Acquire) => set.wait(Some(LOOK_AGAIN)),
+            Ok(true) if !core.is_closing.load(Ordering::Acquire) => set.wait(Some(LOOK_AGAIN)),
             Ok(_) => {}
             // A call panicked: nobody can go on with the domain.
             Err(_) => break,
@@ -137,14 +138,20 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     })
 }
 
-/// An event queue may be bound: nothing comes there.
-unsafe extern "C" fn bind(_: *mut fid, other: *mut fid, _: u64) -> c_int {
+/// An event queue may be bound, a later one instead of the earlier: nothing comes there.
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, _: u64) -> c_int {
     integer(|| {
         // SAFETY: the application's: null or an open object.
-        match unsafe { other.as_ref() } {
-            Some(other) if other.fclass as u64 == abi::FI_CLASS_EQ => Ok(0),
-            _ => fail(abi::FI_EINVAL),
+        let class = unsafe { other.as_ref() }.map(|other| other.fclass as u64);
+        if class != Some(abi::FI_CLASS_EQ) {
+            return fail(abi::FI_EINVAL);
         }
+        // SAFETY: the application's: an open domain.
+        let object = unsafe { &*fid.cast::<Object>() };
+        // SAFETY: an object of the class that it says.
+        let hold = unsafe { event_queue::hold(other.cast(), &object.core.fabric) }?;
+        *object.events.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
+        Ok(0)
     })
 }
 

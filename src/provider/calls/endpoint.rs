@@ -3,29 +3,36 @@
 //! Not here: messages (`tagged`, `message`).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use libc::{c_int, c_void, size_t, ssize_t};
 
 use super::domain::{self, Core};
-use super::object::{self, head, operations};
+use super::object::{self, Hold, head, operations};
 use super::unsupported::{ATOMIC, COLLECTIVE, NONE, RMA};
-use super::{counter, message, queue, tagged, text, vector};
+use super::{counter, event_queue, message, queue, tagged, text, vector};
 use crate::endpoint::Address;
 use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_cm, fi_ops_ep, fid, fid_domain, fid_ep, version};
 use crate::provider::address::Name;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
+use crate::provider::state::State;
 use crate::provider::state::endpoint::{EndpointState, Side};
 use crate::provider::transports;
+use crate::provider::wait::WaitSet;
 
 /// An endpoint.
-pub(super) type Object = object::Object<fid_ep, Injecting>;
+pub(super) type Object = object::Object<fid_ep, Extra>;
 
-/// Whether calls that take no flags copy what they send (`FI_INJECT` in the flags of the endpoint).
-pub(super) struct Injecting(AtomicBool);
+/// What an endpoint knows without its domain's state.
+pub(super) struct Extra {
+    /// Calls that take no flags copy what they send (`FI_INJECT` in the flags of the endpoint).
+    is_injecting: AtomicBool,
+    /// The event queue that it is bound to.
+    events: Mutex<Option<Hold>>,
+}
 
 /// `fi_endpoint(3)`.
 pub(super) unsafe extern "C" fn open(
@@ -41,7 +48,8 @@ pub(super) unsafe extern "C" fn open(
         let core = unsafe { domain::core(domain) };
         // SAFETY: the application's.
         let state = unsafe { state(info, core) }?;
-        let injecting = Injecting(AtomicBool::new(state.transmit.op_flags & abi::FI_INJECT != 0));
+        let is_injecting = AtomicBool::new(state.transmit.op_flags & abi::FI_INJECT != 0);
+        let extra = Extra { is_injecting, events: Mutex::default() };
         let index = core.with(|all| Ok(all.endpoints.insert(state)))?;
         let head = fid_ep {
             fid: head(abi::FI_CLASS_EP, context, &OPS),
@@ -54,7 +62,7 @@ pub(super) unsafe extern "C" fn open(
             collective: &raw const COLLECTIVE,
         };
         // SAFETY: the application's: a place for the endpoint.
-        unsafe { ep.write(object::open(head, Arc::clone(core), index, injecting)) };
+        unsafe { ep.write(object::open(head, Arc::clone(core), index, extra)) };
         Ok(0)
     })
 }
@@ -77,12 +85,18 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
     let caps = info.caps | rx.map_or(0, |rx| rx.caps);
     let tagged = if core.api >= version(2, 0) { abi::FI_TAGGED_DIRECTED_RECV } else { 0 };
     let limit = usize::try_from(core.parameters.inject_size).unwrap_or(usize::MAX);
-    let side = |op_flags: Option<u64>| Side { op_flags: op_flags.unwrap_or_default(), ..Side::default() };
+    // Without a direction both are meant (`fi_getinfo(3)`).
+    let directions = info.caps & (abi::FI_SEND | abi::FI_RECV);
+    let side = |direction, op_flags: Option<u64>| Side {
+        op_flags: op_flags.unwrap_or_default(),
+        is_shut: directions != 0 && directions & direction == 0,
+        ..Side::default()
+    };
     Ok(EndpointState {
         endpoint: None,
         vector: None,
-        transmit: side(tx.map(|tx| tx.op_flags)),
-        receive: side(rx.map(|rx| rx.op_flags)),
+        transmit: side(abi::FI_SEND, tx.map(|tx| tx.op_flags)),
+        receive: side(abi::FI_RECV, rx.map(|rx| rx.op_flags)),
         multi_receive_least: MULTI_RECEIVE_LEAST,
         inject_size: tx.map_or(limit, |tx| tx.inject_size.min(limit)),
         has_cq_data: core.parameters.cq_data,
@@ -116,37 +130,53 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
             abi::FI_CLASS_AV => {
                 // SAFETY: an object of the class that it says.
                 let vector = unsafe { vector::of(other.cast()) };
-                same_domain(object, &vector.domain)?;
+                object.same_domain(&vector.domain)?;
                 object.bind_vector(vector.index)
             }
             abi::FI_CLASS_CQ => {
                 // SAFETY: an object of the class that it says.
                 let queue = unsafe { queue::of(other.cast()) };
-                same_domain(object, &queue.domain)?;
+                object.same_domain(&queue.domain)?;
                 object.bind_queue(queue.index, flags)
             }
             abi::FI_CLASS_CNTR => {
                 // SAFETY: an object of the class that it says.
                 let counter = unsafe { counter::of(other.cast()) };
-                same_domain(object, &counter.domain)?;
+                object.same_domain(&counter.domain)?;
                 object.bind_counter(counter.index, flags)
             }
             // No event comes there.
-            abi::FI_CLASS_EQ => Ok(0),
+            abi::FI_CLASS_EQ => {
+                // SAFETY: an object of the class that it says.
+                let hold = unsafe { event_queue::hold(other.cast(), &object.domain.fabric) }?;
+                *object.extra.events.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
+                Ok(0)
+            }
             _ => fail(abi::FI_EINVAL),
         }
     })
 }
 
-fn same_domain(object: &Object, domain: &Arc<Core>) -> Outcome<()> {
-    if Arc::ptr_eq(&object.domain, domain) { Ok(()) } else { fail(abi::FI_EDOMAIN) }
-}
-
 impl Object {
+    /// The body of a call that looks at its arguments before the domain has them: where they are refused, what was sent
+    /// with `FI_MORE` goes out.
+    #[inline]
+    pub(super) fn transfer(&self, body: impl FnOnce() -> Outcome<usize>) -> ssize_t {
+        size(|| {
+            body().inspect_err(|_| {
+                // A domain that is of no more use sends nothing.
+                let _ = self.domain.with(|state| {
+                    state.flush(self.index);
+                    Ok(())
+                });
+            })
+        })
+    }
+
     /// Whether calls that take no flags copy what they send.
     #[inline]
     pub(super) fn is_injecting(&self) -> bool {
-        self.extra.0.load(Ordering::Relaxed)
+        self.extra.is_injecting.load(Ordering::Relaxed)
     }
 
     /// The longest message that is copied.
@@ -156,21 +186,17 @@ impl Object {
 
     /// Have its state, before it is enabled.
     fn before_enable<R>(&self, call: impl FnOnce(&mut EndpointState) -> Outcome<R>) -> Outcome<R> {
-        self.domain.with(|state| {
-            let endpoint = state.endpoint(self.index)?;
-            if endpoint.endpoint.is_some() { fail(abi::FI_EOPBADSTATE) } else { call(endpoint) }
-        })
+        self.domain.with(|state| call(not_enabled(state, self.index)?))
     }
 
     fn bind_vector(&self, vector: usize) -> Outcome<c_int> {
-        self.before_enable(|state| match state.vector {
-            Some(_) => fail(abi::FI_EINVAL),
-            None => {
-                state.vector = Some(vector);
-                Ok(())
-            }
-        })?;
         self.domain.with(|state| {
+            state.vector(vector)?;
+            let endpoint = not_enabled(state, self.index)?;
+            if endpoint.vector.is_some() {
+                return fail(abi::FI_EINVAL);
+            }
+            endpoint.vector = Some(vector);
             state.vector(vector)?.endpoints.push(self.index);
             Ok(0)
         })
@@ -183,19 +209,16 @@ impl Object {
             return fail(abi::FI_EBADFLAGS);
         }
         let is_selective = flags & abi::FI_SELECTIVE_COMPLETION != 0;
-        self.before_enable(|state| {
-            let is_taken = |flag: u64, side: &Side| flags & flag != 0 && side.queue.is_some();
-            if is_taken(abi::FI_SEND, &state.transmit) || is_taken(abi::FI_RECV, &state.receive) {
+        self.domain.with(|state| {
+            state.queue(queue)?;
+            let endpoint = not_enabled(state, self.index)?;
+            let sides = sides_of(endpoint, flags);
+            if sides.iter().flatten().any(|side| side.queue.is_some()) {
                 return fail(abi::FI_EINVAL);
             }
-            for (flag, side) in [(abi::FI_SEND, &mut state.transmit), (abi::FI_RECV, &mut state.receive)] {
-                if flags & flag != 0 {
-                    (side.queue, side.is_selective) = (Some(queue), is_selective);
-                }
+            for side in sides.into_iter().flatten() {
+                (side.queue, side.is_selective) = (Some(queue), is_selective);
             }
-            Ok(())
-        })?;
-        self.domain.with(|state| {
             push_once(&mut state.queue(queue)?.endpoints, self.index);
             Ok(0)
         })
@@ -206,19 +229,16 @@ impl Object {
         if flags & !(abi::FI_SEND | abi::FI_RECV | abi::FI_READ | abi::FI_WRITE | REMOTE) != 0 {
             return fail(abi::FI_EBADFLAGS);
         }
-        self.before_enable(|state| {
-            // Remote memory access is counted nowhere, since there is none.
-            for (flag, side) in [(abi::FI_SEND, &mut state.transmit), (abi::FI_RECV, &mut state.receive)] {
-                if flags & flag != 0 {
-                    if side.counter.is_some() {
-                        return fail(abi::FI_EINVAL);
-                    }
-                    side.counter = Some(counter);
-                }
-            }
-            Ok(())
-        })?;
         self.domain.with(|state| {
+            state.counter(counter)?;
+            // Remote memory access is counted nowhere, since there is none.
+            let sides = sides_of(not_enabled(state, self.index)?, flags);
+            if sides.iter().flatten().any(|side| side.counter.is_some()) {
+                return fail(abi::FI_EINVAL);
+            }
+            for side in sides.into_iter().flatten() {
+                side.counter = Some(counter);
+            }
             push_once(&mut state.counter(counter)?.endpoints, self.index);
             Ok(0)
         })
@@ -229,7 +249,7 @@ impl Object {
         let (source, vector) = self.before_enable(|state| {
             let Some(vector) = state.vector else { return fail(abi::FI_EOPBADSTATE) };
             for side in [&state.transmit, &state.receive] {
-                if side.queue.is_none() && side.counter.is_none() {
+                if !side.is_bound() {
                     return fail(abi::FI_ENOCQ);
                 }
             }
@@ -237,6 +257,8 @@ impl Object {
         })?;
         let mut endpoint = transports::open(source, &self.domain.parameters)?;
         self.domain.with(|state| {
+            // Another call may have been faster.
+            not_enabled(state, self.index)?;
             for (number, name) in state.vector(vector)?.iter() {
                 endpoint.set_address(Address(number), name.bytes())?;
             }
@@ -254,20 +276,26 @@ impl Object {
                 self.domain.watch(descriptor);
             }
             state.endpoint(self.index)?.endpoint = Some(endpoint);
+            state.tell_waiting(self.index);
             Ok(0)
         })
     }
 
     /// Close it in order: what was taken goes out, for as long as others take it.
     fn finish(&self) -> Outcome<()> {
-        self.domain.with(|state| {
-            if let Some(endpoint) = &mut state.endpoint(self.index)?.endpoint {
-                endpoint.close(now());
+        let waiting = self.domain.with(|state| {
+            let Some(endpoint) = &mut state.endpoint(self.index)?.endpoint else { return Ok(None) };
+            endpoint.close(now());
+            // Without descriptors to spare it is done without waiting.
+            let waiting = WaitSet::new().ok();
+            if let Some(set) = &waiting {
+                let _ = endpoint.wait_descriptors().try_for_each(|descriptor| set.add(descriptor));
             }
-            Ok(())
+            Ok(waiting)
         })?;
         // The endpoint ends in a time of its own; this is for a clock that stands still.
         let end = Instant::now() + CLOSE_MAX;
+        let mut idle = 0_u32;
         loop {
             let (is_over, moved) = self.domain.with(|state| {
                 let moved = state.progress(self.index, now());
@@ -277,15 +305,40 @@ impl Object {
             if is_over || Instant::now() > end {
                 return Ok(());
             }
-            if moved == 0 {
-                std::thread::yield_now();
+            idle = if moved == 0 { idle.saturating_add(1) } else { 0 };
+            match &waiting {
+                // Others are slow, and may need the processor for what is waited for; not all of it shows.
+                Some(set) if idle >= IDLE_TURNS => set.wait(Some(CLOSE_PAUSE)),
+                _ if idle > 0 => std::thread::yield_now(),
+                _ => {}
             }
         }
     }
 }
 
 /// Longer than any endpoint takes to close.
-const CLOSE_MAX: Duration = Duration::from_secs(30);
+const CLOSE_MAX: Duration = Duration::from_secs(120);
+/// So often the processor is offered to others before it is left to them for a while.
+const IDLE_TURNS: u32 = 200;
+const CLOSE_PAUSE: Duration = Duration::from_millis(1);
+
+/// An endpoint that is not enabled.
+///
+/// # Errors
+/// `FI_EOPBADSTATE`: it is.
+fn not_enabled(state: &mut State, index: usize) -> Outcome<&mut EndpointState> {
+    let endpoint = state.endpoint(index)?;
+    if endpoint.endpoint.is_some() { fail(abi::FI_EOPBADSTATE) } else { Ok(endpoint) }
+}
+
+/// The directions that flags name.
+fn sides_of(endpoint: &mut EndpointState, flags: u64) -> [Option<&mut Side>; 2] {
+    let has = |flag: u64| flags & flag != 0;
+    [
+        Some(&mut endpoint.transmit).filter(|_| has(abi::FI_SEND)),
+        Some(&mut endpoint.receive).filter(|_| has(abi::FI_RECV)),
+    ]
+}
 
 fn push_once(list: &mut Vec<usize>, index: usize) {
     if !list.contains(&index) {
@@ -297,10 +350,11 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     integer(|| {
         // SAFETY: the application's: an open endpoint.
         let object = unsafe { of(fid.cast()) };
+        object.domain.with(|state| state.may_close(object.index))?;
         object.finish()?;
         object.domain.with(|state| state.remove_endpoint(object.index))?;
         // SAFETY: it is closed once.
-        unsafe { object::close::<fid_ep, Injecting>(fid.cast()) };
+        unsafe { object::close::<fid_ep, Extra>(fid.cast()) };
         Ok(0)
     })
 }
@@ -328,7 +382,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_voi
                     let side = side_of(state.endpoint(object.index)?, flags)?;
                     side.op_flags = flags & !(abi::FI_SEND | abi::FI_RECV);
                     if flags & abi::FI_SEND != 0 {
-                        object.extra.0.store(flags & abi::FI_INJECT != 0, Ordering::Relaxed);
+                        object.extra.is_injecting.store(flags & abi::FI_INJECT != 0, Ordering::Relaxed);
                     }
                     Ok(0)
                 })
@@ -371,8 +425,11 @@ unsafe extern "C" fn get_option(
     integer(|| {
         // SAFETY: the application's: an open endpoint.
         let object = unsafe { of(fid.cast()) };
-        if value.is_null() || length.is_null() || u64::try_from(level) != Ok(abi::FI_OPT_ENDPOINT) {
+        if u64::try_from(level) != Ok(abi::FI_OPT_ENDPOINT) {
             return fail(abi::FI_ENOPROTOOPT);
+        }
+        if value.is_null() || length.is_null() {
+            return fail(abi::FI_EINVAL);
         }
         let size = object.domain.with(|state| {
             let state = state.endpoint(object.index)?;
@@ -408,8 +465,11 @@ unsafe extern "C" fn set_option(
     integer(|| {
         // SAFETY: the application's: an open endpoint.
         let object = unsafe { of(fid.cast()) };
-        if value.is_null() || u64::try_from(level) != Ok(abi::FI_OPT_ENDPOINT) {
+        if u64::try_from(level) != Ok(abi::FI_OPT_ENDPOINT) {
             return fail(abi::FI_ENOPROTOOPT);
+        }
+        if value.is_null() {
+            return fail(abi::FI_EINVAL);
         }
         match u64::try_from(option).unwrap_or(u64::MAX) {
             abi::FI_OPT_MIN_MULTI_RECV if length == size_of::<usize>() => {

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
 use super::fabric;
-use super::object::{head, no_bind, operations};
+use super::memory::{given, many};
+use super::object::{Children, Hold, head, no_bind, operations};
 use super::waiting::{self, WaitObject};
 use crate::provider::abi::{self, fi_eq_attr, fi_eq_err_entry, fi_ops, fi_ops_eq, fid, fid_eq};
 use crate::provider::error::{Outcome, code, fail, integer, size};
@@ -16,6 +17,8 @@ use crate::provider::error::{Outcome, code, fail, integer, size};
 struct Object {
     head: fid_eq,
     fabric: Arc<fabric::Core>,
+    /// What is bound to it.
+    users: Arc<Children>,
     wait: WaitObject,
     is_writable: bool,
     events: Mutex<VecDeque<(u32, Vec<u8>)>>,
@@ -36,6 +39,7 @@ pub(super) fn open(
     let object = Object {
         head: fid_eq { fid: head(abi::FI_CLASS_EQ, context, &OPS), ops: &raw const EQ_OPS },
         fabric: Arc::clone(fabric),
+        users: Arc::default(),
         wait,
         is_writable: flags & abi::FI_WRITE != 0,
         events: Mutex::default(),
@@ -50,6 +54,19 @@ unsafe fn of<'a>(eq: *mut fid_eq) -> &'a Object {
     unsafe { &*eq.cast::<Object>() }
 }
 
+/// Bind something of this fabric: the queue is not closed before what is returned is dropped (`fi_eq(3)`).
+///
+/// # Safety
+/// An open queue.
+///
+/// # Errors
+/// `FI_EINVAL`: it is another fabric's.
+pub(super) unsafe fn hold(eq: *mut fid_eq, fabric: &Arc<fabric::Core>) -> Outcome<Hold> {
+    // SAFETY: the caller's.
+    let object = unsafe { of(eq) };
+    if Arc::ptr_eq(&object.fabric, fabric) { Ok(Hold::new(&object.users)) } else { fail(abi::FI_EINVAL) }
+}
+
 impl Object {
     fn with<R>(&self, call: impl FnOnce(&mut VecDeque<(u32, Vec<u8>)>) -> R) -> R {
         // No call leaves the events half changed.
@@ -57,8 +74,9 @@ impl Object {
     }
 
     /// # Safety
-    /// A place for the event, and so much room.
+    /// A place for the event, and so much room, which may be null.
     unsafe fn read(&self, event: *mut u32, to: *mut c_void, room: usize, flags: u64) -> Outcome<usize> {
+        given(to, room)?;
         self.with(|events| {
             let Some((kind, bytes)) = events.front() else { return fail(abi::FI_EAGAIN) };
             if bytes.len() > room {
@@ -69,8 +87,10 @@ impl Object {
                 unsafe { event.write(*kind) };
             }
             let length = bytes.len();
-            // SAFETY: the caller's, and there is room.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), length) };
+            if length > 0 {
+                // SAFETY: the caller's, and there is room.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), length) };
+            }
             if flags & abi::FI_PEEK == 0 {
                 events.pop_front();
             }
@@ -98,7 +118,9 @@ pub(super) unsafe fn may_wait(eq: *mut fid_eq) -> bool {
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     integer(|| {
-        // SAFETY: the application's: an open queue, closed once.
+        // SAFETY: the application's: an open queue.
+        unsafe { of(fid.cast()) }.users.none()?;
+        // SAFETY: it is closed once, and nothing is bound to it.
         let object = unsafe { Box::from_raw(fid.cast::<Object>()) };
         object.fabric.children.remove();
         Ok(0)
@@ -142,13 +164,9 @@ unsafe extern "C" fn write(
         if !object.is_writable {
             return fail(abi::FI_EINVAL);
         }
-        let bytes = if length == 0 {
-            Vec::new()
-        } else {
-            // SAFETY: the application's: so many bytes.
-            unsafe { std::slice::from_raw_parts(from.cast::<u8>(), length) }.to_vec()
-        };
-        object.with(|events| events.push_back((event, bytes)));
+        // SAFETY: the application's: so many bytes, or null.
+        let bytes = unsafe { many(from.cast::<u8>(), length) }?;
+        object.with(|events| events.push_back((event, bytes.to_vec())));
         if let Some(set) = object.wait.set() {
             set.signal();
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use libc::{c_int, c_void};
 
+use super::memory::many;
 use super::object::{Children, head, no_bind, no_control, operations};
 use super::unsupported::NONE;
 use super::{counter, domain, event_queue, queue};
@@ -115,12 +116,9 @@ unsafe extern "C" fn open_event_queue(
 
 unsafe extern "C" fn may_wait(_: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
     integer(|| {
-        let count = usize::try_from(count).unwrap_or_default();
-        if count == 0 {
-            return Ok(0);
-        }
-        // SAFETY: the application's: so many objects.
-        let fids = unsafe { std::slice::from_raw_parts(fids, count) };
+        let Ok(count) = usize::try_from(count) else { return fail(abi::FI_EINVAL) };
+        // SAFETY: the application's: so many objects, or null.
+        let fids = unsafe { many(fids, count) }?;
         for fid in fids {
             // SAFETY: the application's: an open object.
             let class = unsafe { fid.as_ref() }.map_or(0, |fid| fid.fclass as u64);

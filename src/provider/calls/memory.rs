@@ -23,20 +23,22 @@ pub(super) struct Stretches {
 
 impl Stretches {
     /// # Safety
-    /// An io vector of so many stretches (null with none).
+    /// An io vector of so many stretches, or null.
     ///
     /// # Errors
-    /// `FI_EINVAL`: there are more than are offered.
+    /// `FI_EINVAL`: there are more than are offered, or null is said to be so long.
     pub(super) unsafe fn read(vector: *const iovec, count: usize) -> Outcome<Self> {
-        if count > LIMIT || (count > 0 && vector.is_null()) {
+        if count > LIMIT {
             return fail(abi::FI_EINVAL);
         }
+        given(vector, count)?;
         let mut parts = [Segment::default(); LIMIT];
         for (place, part) in parts.iter_mut().enumerate().take(count) {
             // SAFETY: the caller's.
             let one = unsafe { vector.add(place) };
             // SAFETY: the caller's.
             let one = unsafe { &*one };
+            given(one.iov_base, one.iov_len)?;
             *part = Segment { address: address(one.iov_base), length: one.iov_len as u64, key: 0 };
         }
         Ok(Self { parts, count })
@@ -67,9 +69,8 @@ impl Stretches {
         for part in parts {
             let from = ptr::with_exposed_provenance::<u8>(usize::try_from(part.address).unwrap_or_default());
             // SAFETY: the caller's; it is not longer than the limit.
-            bytes.extend_from_slice(unsafe {
-                self::bytes(from, usize::try_from(part.length).unwrap_or_default())
-            });
+            let part = unsafe { many(from, usize::try_from(part.length).unwrap_or_default()) }?;
+            bytes.extend_from_slice(part);
         }
         Ok(bytes)
     }
@@ -98,44 +99,59 @@ impl Stretches {
 }
 
 /// One stretch.
+///
+/// # Errors
+/// As [`given`].
 #[inline]
-pub(super) fn one<'a>(pointer: *const c_void, length: usize) -> Memory<'a> {
-    Memory::One(Buffer::new(address(pointer), length as u64))
+pub(super) fn one<'a>(pointer: *const c_void, length: usize) -> Outcome<Memory<'a>> {
+    given(pointer, length)?;
+    Ok(Memory::One(Buffer::new(address(pointer), length as u64)))
 }
 
-/// What a call without flags sends.
+/// What is to be sent; a copy of it where `is_copied`.
 ///
 /// # Safety
-/// So many bytes, which stay for as long as the result is used (null with none).
+/// So many bytes, which stay for as long as the result is used, or null.
+///
+/// # Errors
+/// As [`given`].
 #[inline]
-pub(super) unsafe fn payload<'a>(object: &Object, pointer: *const c_void, length: usize) -> Memory<'a> {
-    if object.is_injecting() {
-        // SAFETY: the caller's.
-        unsafe { copied(pointer, length) }
-    } else {
-        one(pointer, length)
+pub(super) unsafe fn payload<'a>(
+    pointer: *const c_void,
+    length: usize,
+    is_copied: bool,
+) -> Outcome<Memory<'a>> {
+    if !is_copied {
+        return one(pointer, length);
     }
+    // SAFETY: the caller's.
+    Ok(Memory::Bytes(unsafe { many(pointer.cast(), length) }?))
 }
 
-/// What is to be copied.
+/// A pointer and a length of an application's: null has none.
+///
+/// # Errors
+/// `FI_EINVAL`: null is said to be so long.
+#[inline]
+pub(super) fn given<T>(pointer: *const T, length: usize) -> Outcome<()> {
+    if pointer.is_null() && length > 0 { fail(abi::FI_EINVAL) } else { Ok(()) }
+}
+
+/// An array of an application's.
 ///
 /// # Safety
-/// So many bytes, which stay for as long as the result is used (null with none).
+/// So many, which stay for as long as the result is used, or null.
+///
+/// # Errors
+/// As [`given`].
 #[inline]
-pub(super) unsafe fn copied<'a>(pointer: *const c_void, length: usize) -> Memory<'a> {
-    // SAFETY: the caller's.
-    Memory::Bytes(unsafe { bytes(pointer.cast(), length) })
-}
-
-/// # Safety
-/// As [`copied`].
-#[inline]
-unsafe fn bytes<'a>(pointer: *const u8, length: usize) -> &'a [u8] {
+pub(super) unsafe fn many<'a, T>(pointer: *const T, length: usize) -> Outcome<&'a [T]> {
+    given(pointer, length)?;
     if length == 0 {
-        return &[];
+        return Ok(&[]);
     }
-    // SAFETY: the caller's.
-    unsafe { std::slice::from_raw_parts(pointer, length) }
+    // SAFETY: the caller's, and it is not null.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
 /// An address for others to follow: transports, and whoever gets it back as a context.

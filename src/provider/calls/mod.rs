@@ -16,6 +16,7 @@ mod queue;
 mod region;
 mod tagged;
 mod text;
+mod transfers;
 mod unsupported;
 mod vector;
 mod waiting;

@@ -24,6 +24,14 @@ pub(super) struct Object<F, X> {
     pub(super) extra: X,
 }
 
+impl<F, X> Object<F, X> {
+    /// # Errors
+    /// `FI_EDOMAIN`: it is another's.
+    pub(super) fn same_domain(&self, domain: &Arc<Core>) -> Outcome<()> {
+        if Arc::ptr_eq(&self.domain, domain) { Ok(()) } else { fail(abi::FI_EDOMAIN) }
+    }
+}
+
 /// An object is what applications see of it.
 pub(super) fn open<F, X>(head: F, domain: Arc<Core>, index: usize, extra: X) -> *mut F {
     domain.children.add();
@@ -49,7 +57,7 @@ pub(super) unsafe fn close<F, X>(pointer: *mut F) {
     object.domain.children.remove();
 }
 
-/// Objects that live below another, which is not closed before them.
+/// Objects that live below another or are bound to it, which is not closed before them.
 #[derive(Debug, Default)]
 pub(super) struct Children(AtomicUsize);
 
@@ -66,6 +74,23 @@ impl Children {
     /// `FI_EBUSY`: there are some.
     pub(super) fn none(&self) -> Outcome<()> {
         if self.0.load(Ordering::Relaxed) == 0 { Ok(()) } else { fail(abi::FI_EBUSY) }
+    }
+}
+
+/// What is bound to an object, for as long as it lives: that object is not closed meanwhile.
+#[derive(Debug)]
+pub(super) struct Hold(Arc<Children>);
+
+impl Hold {
+    pub(super) fn new(of: &Arc<Children>) -> Self {
+        of.add();
+        Self(Arc::clone(of))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.remove();
     }
 }
 

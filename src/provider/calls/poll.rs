@@ -14,10 +14,13 @@ use crate::provider::state::Target;
 struct Members(Mutex<Vec<Member>>);
 
 struct Member {
+    /// Which object it is; it is not looked into.
     object: *mut fid,
+    /// Of the object when it was added.
+    context: *mut c_void,
     target: Target,
-    /// The value of a counter when it was reported last.
-    seen: (u64, u64),
+    /// What a counter's changes were when they were reported last.
+    seen: u64,
 }
 
 type Object = object::Object<fid_poll, Members>;
@@ -57,25 +60,30 @@ impl Object {
         call(&mut self.extra.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// A member is one no more: it may be closed.
+    fn leave(&self, target: Target) -> Outcome<()> {
+        self.domain.with(|state| {
+            *state.sets(target)? -= 1;
+            Ok(())
+        })
+    }
+
     /// Whether a member has something.
     fn has_something(&self, member: &mut Member) -> Outcome<bool> {
-        self.domain.with(|state| {
-            state.progress_target(member.target);
-            match member.target {
-                Target::Queue(index) => Ok(!state.queue(index)?.is_empty()),
-                Target::Counter(index) => {
-                    let counter = state.counter(index)?;
-                    let now = (counter.value, counter.errors);
-                    Ok(std::mem::replace(&mut member.seen, now) != now)
-                }
-            }
+        self.domain.with(|state| match member.target {
+            Target::Queue(index) => Ok(!state.queue(index)?.is_empty()),
+            Target::Counter(index) => Ok(state.counter(index)?.has_changed(&mut member.seen)),
         })
     }
 }
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     integer(|| {
-        // SAFETY: the application's: an open set, closed once.
+        // SAFETY: the application's: an open set.
+        let object = unsafe { of(fid.cast()) };
+        // `fi_poll(3)`: what is in it is taken out first.
+        object.members(|members| if members.is_empty() { Ok(()) } else { fail(abi::FI_EBUSY) })?;
+        // SAFETY: it is closed once.
         unsafe { object::close::<fid_poll, Members>(fid.cast()) };
         Ok(0)
     })
@@ -85,15 +93,17 @@ unsafe extern "C" fn poll(poll: *mut fid_poll, contexts: *mut *mut c_void, count
     integer(|| {
         // SAFETY: the application's: an open set.
         let object = unsafe { of(poll) };
-        let room = usize::try_from(count).unwrap_or_default();
+        let Ok(room) = usize::try_from(count) else { return fail(abi::FI_EINVAL) };
+        if room > 0 && contexts.is_null() {
+            return fail(abi::FI_EINVAL);
+        }
         object.members(|members| {
             let mut found = 0;
             for member in members.iter_mut() {
+                object.domain.with(|state| Ok(state.progress_target(member.target)))?;
                 if found < room && object.has_something(member)? {
-                    // SAFETY: the application's: members are open.
-                    let context = unsafe { (*member.object).context };
                     // SAFETY: the application's: so much room.
-                    unsafe { write_at(contexts, found, context) };
+                    unsafe { write_at(contexts, found, member.context) };
                     found += 1;
                 }
             }
@@ -102,34 +112,68 @@ unsafe extern "C" fn poll(poll: *mut fid_poll, contexts: *mut *mut c_void, count
     })
 }
 
-unsafe extern "C" fn add(poll: *mut fid_poll, other: *mut fid, _: u64) -> c_int {
+/// What may be in a set: the target that an object of this domain is, and its context.
+///
+/// # Safety
+/// Null, or an open object.
+unsafe fn target(object: &Object, other: *mut fid) -> Outcome<(Target, *mut c_void)> {
+    // SAFETY: the caller's.
+    let Some(head) = (unsafe { other.as_ref() }) else { return fail(abi::FI_EINVAL) };
+    let (target, domain) = match head.fclass as u64 {
+        abi::FI_CLASS_CQ => {
+            // SAFETY: an object of the class that it says.
+            let queue = unsafe { queue::of(other.cast()) };
+            (Target::Queue(queue.index), &queue.domain)
+        }
+        abi::FI_CLASS_CNTR => {
+            // SAFETY: an object of the class that it says.
+            let counter = unsafe { counter::of(other.cast()) };
+            (Target::Counter(counter.index), &counter.domain)
+        }
+        _ => return fail(abi::FI_EINVAL),
+    };
+    object.same_domain(domain)?;
+    Ok((target, head.context))
+}
+
+/// What is there already stays as it is.
+unsafe extern "C" fn add(poll: *mut fid_poll, other: *mut fid, flags: u64) -> c_int {
     integer(|| {
         // SAFETY: the application's: an open set.
         let object = unsafe { of(poll) };
+        if flags != 0 {
+            return fail(abi::FI_EBADFLAGS);
+        }
         // SAFETY: the application's: an open object.
-        let class = unsafe { other.as_ref() }.map_or(0, |other| other.fclass as u64);
-        let target = match class {
-            // SAFETY: an object of the class that it says.
-            abi::FI_CLASS_CQ => Target::Queue(unsafe { queue::of(other.cast()) }.index),
-            // SAFETY: an object of the class that it says.
-            abi::FI_CLASS_CNTR => Target::Counter(unsafe { counter::of(other.cast()) }.index),
-            _ => return fail(abi::FI_EINVAL),
-        };
+        let (target, context) = unsafe { target(object, other) }?;
         object.members(|members| {
-            if members.iter().all(|member| member.object != other) {
-                members.push(Member { object: other, target, seen: (0, 0) });
+            if members.iter().any(|member| member.object == other) {
+                return Ok(0);
             }
-        });
-        Ok(0)
+            object.domain.with(|state| {
+                *state.sets(target)? += 1;
+                Ok(())
+            })?;
+            members.push(Member { object: other, context, target, seen: 0 });
+            Ok(0)
+        })
     })
 }
 
-unsafe extern "C" fn remove(poll: *mut fid_poll, other: *mut fid, _: u64) -> c_int {
+unsafe extern "C" fn remove(poll: *mut fid_poll, other: *mut fid, flags: u64) -> c_int {
     integer(|| {
         // SAFETY: the application's: an open set.
         let object = unsafe { of(poll) };
-        object.members(|members| members.retain(|member| member.object != other));
-        Ok(0)
+        if flags != 0 {
+            return fail(abi::FI_EBADFLAGS);
+        }
+        object.members(|members| {
+            let Some(place) = members.iter().position(|member| member.object == other) else {
+                return fail(abi::FI_EINVAL);
+            };
+            object.leave(members.remove(place).target)?;
+            Ok(0)
+        })
     })
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
 use super::domain;
+use super::memory::given;
 use super::object::{self, head, no_bind, operations, write_at};
 use super::unsupported::NONE;
 use super::waiting::{self, WaitObject};
@@ -15,8 +16,8 @@ use crate::provider::abi::{
     version,
 };
 use crate::provider::error::{Outcome, fail, integer, size};
-use crate::provider::state::Target;
 use crate::provider::state::queue::{Entry, Queue};
+use crate::provider::state::{State, Target};
 
 /// What a queue knows without its domain's state.
 pub(super) struct Format {
@@ -110,6 +111,7 @@ impl Object {
     #[inline]
     unsafe fn read(&self, buffer: *mut c_void, count: usize, sources: *mut u64) -> Outcome<usize> {
         let size = self.extra.size;
+        given(buffer, count)?;
         self.domain.with(|state| {
             state.read(self.index, count, |place, entry| {
                 let shown = shown(entry);
@@ -138,32 +140,30 @@ fn shown(entry: &Entry) -> fi_cq_tagged_entry {
     }
 }
 
-/// `fi_trywait(3)`.
+/// `fi_trywait(3)`. Who waits by descriptor takes a signal by being told not to.
 ///
 /// # Safety
 /// An open queue.
 pub(super) unsafe fn may_wait(cq: *mut fid_cq) -> Outcome<bool> {
     // SAFETY: the caller's.
     let object = unsafe { of(cq) };
-    let index = object.index;
     object.domain.with(|state| {
-        Ok(state.may_wait(Target::Queue(index), |state| {
-            state.queues.get(index).is_none_or(|queue| !queue.is_empty())
-        }))
+        let is_signalled = state.queue(object.index)?.waiting.take_signal();
+        Ok(!is_signalled && has_nothing(state, object.index))
     })
+}
+
+/// Whether one may wait for a queue.
+fn has_nothing(state: &mut State, index: usize) -> bool {
+    state
+        .may_wait(Target::Queue(index), |state| state.queues.get(index).is_none_or(|queue| !queue.is_empty()))
 }
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     integer(|| {
         // SAFETY: the application's: an open queue.
         let object = unsafe { of(fid.cast()) };
-        object.domain.with(|state| {
-            if !state.queue(object.index)?.endpoints.is_empty() {
-                return fail(abi::FI_EBUSY);
-            }
-            state.queues.try_remove(object.index);
-            Ok(())
-        })?;
+        object.domain.with(|state| state.remove_target(Target::Queue(object.index)))?;
         // SAFETY: it is closed once.
         unsafe { object::close::<fid_cq, Format>(fid.cast()) };
         Ok(0)
@@ -227,11 +227,13 @@ unsafe extern "C" fn wait_and_read_from(
             if outcome != fail(abi::FI_EAGAIN) {
                 return outcome;
             }
-            if object.domain.with(|state| Ok(state.queue(object.index)?.waiting.take_signal()))? {
-                return fail(abi::FI_EAGAIN);
-            }
-            // SAFETY: the application's: an open queue.
-            let is_idle = unsafe { may_wait(cq) }?;
+            let is_idle = object.domain.with(|state| {
+                if state.queue(object.index)?.waiting.take_signal() {
+                    return fail(abi::FI_EAGAIN);
+                }
+                // A signal that comes from here on wakes, and is taken in the next round.
+                Ok(has_nothing(state, object.index))
+            })?;
             if !waiting::wait(Some(set), deadline, is_idle) {
                 return fail(abi::FI_EAGAIN);
             }

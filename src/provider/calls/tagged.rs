@@ -2,12 +2,8 @@
 
 use libc::{c_void, iovec, size_t, ssize_t};
 
-use super::endpoint::of;
-use super::memory::{Stretches, address, copied, one, payload};
-use crate::endpoint::Space;
-use crate::provider::abi::{self, fi_msg_tagged, fi_ops_tagged, fid_ep};
-use crate::provider::error::{fail, size};
-use crate::provider::state::transfer::{Flags, Incoming, Outgoing};
+use super::transfers::{self, Described, Envelope};
+use crate::provider::abi::{fi_msg_tagged, fi_ops_tagged, fid_ep};
 
 unsafe extern "C" fn receive(
     ep: *mut fid_ep,
@@ -19,18 +15,8 @@ unsafe extern "C" fn receive(
     ignore: u64,
     context: *mut c_void,
 ) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    let incoming = Incoming {
-        space: Space::Tagged,
-        source,
-        tag,
-        ignore,
-        memory: one(buffer, length),
-        context: address(context),
-        flags: Flags::OfEndpoint,
-    };
-    size(|| object.domain.with(|state| state.receive(object.index, &incoming)))
+    // SAFETY: the application's: an open endpoint, and memory that stays.
+    unsafe { transfers::receive(ep, Envelope::tagged(source, tag, ignore), buffer, length, context) }
 }
 
 unsafe extern "C" fn receive_vector(
@@ -43,45 +29,15 @@ unsafe extern "C" fn receive_vector(
     ignore: u64,
     context: *mut c_void,
 ) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    size(|| {
-        // SAFETY: the application's: so many stretches.
-        let stretches = unsafe { Stretches::read(vector, count) }?;
-        let incoming = Incoming {
-            space: Space::Tagged,
-            source,
-            tag,
-            ignore,
-            memory: stretches.memory(),
-            context: address(context),
-            flags: Flags::OfEndpoint,
-        };
-        object.domain.with(|state| state.receive(object.index, &incoming))
-    })
+    // SAFETY: the application's: an open endpoint, and so many stretches that stay.
+    unsafe { transfers::receive_vector(ep, Envelope::tagged(source, tag, ignore), vector, count, context) }
 }
 
 unsafe extern "C" fn receive_message(ep: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    size(|| {
-        // SAFETY: the application's: a message.
-        let Some(message) = (unsafe { message.as_ref() }) else { return fail(abi::FI_EINVAL) };
-        // A peek, and a discard, have no buffer: whatever stands there is not looked at.
-        let count = if flags & (abi::FI_PEEK | abi::FI_DISCARD) == 0 { message.iov_count } else { 0 };
-        // SAFETY: the application's: so many stretches.
-        let stretches = unsafe { Stretches::read(message.msg_iov, count) }?;
-        let incoming = Incoming {
-            space: Space::Tagged,
-            source: message.addr,
-            tag: message.tag,
-            ignore: message.ignore,
-            memory: stretches.memory(),
-            context: address(message.context),
-            flags: Flags::Given(flags),
-        };
-        object.domain.with(|state| state.receive(object.index, &incoming))
-    })
+    // SAFETY: the application's: null or a message.
+    let message = unsafe { message.as_ref() }.map(described);
+    // SAFETY: the application's: an open endpoint, and so many stretches that stay.
+    unsafe { transfers::receive_message(ep, message, flags) }
 }
 
 unsafe extern "C" fn send(
@@ -93,19 +49,8 @@ unsafe extern "C" fn send(
     tag: u64,
     context: *mut c_void,
 ) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    let outgoing = Outgoing {
-        space: Space::Tagged,
-        to,
-        tag,
-        // SAFETY: the application's: so many bytes.
-        payload: unsafe { payload(object, buffer, length) },
-        data: None,
-        context: address(context),
-        flags: Flags::OfEndpoint,
-    };
-    size(|| object.domain.with(|state| state.send(object.index, &outgoing)))
+    // SAFETY: the application's: an open endpoint, and so many bytes that stay.
+    unsafe { transfers::send(ep, Envelope::tagged(to, tag, 0), buffer, length, None, context) }
 }
 
 unsafe extern "C" fn send_vector(
@@ -117,67 +62,15 @@ unsafe extern "C" fn send_vector(
     tag: u64,
     context: *mut c_void,
 ) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    size(|| {
-        // SAFETY: the application's: so many stretches.
-        let stretches = unsafe { Stretches::read(vector, count) }?;
-        let outgoing = Outgoing {
-            space: Space::Tagged,
-            to,
-            tag,
-            payload: stretches.memory(),
-            data: None,
-            context: address(context),
-            flags: Flags::OfEndpoint,
-        };
-        // SAFETY: the application's: they can be read.
-        unsafe { stretches.send(object, outgoing, object.is_injecting()) }
-    })
+    // SAFETY: the application's: an open endpoint, and so many stretches that stay.
+    unsafe { transfers::send_vector(ep, Envelope::tagged(to, tag, 0), vector, count, context) }
 }
 
 unsafe extern "C" fn send_message(ep: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    size(|| {
-        // SAFETY: the application's: a message.
-        let Some(message) = (unsafe { message.as_ref() }) else { return fail(abi::FI_EINVAL) };
-        // SAFETY: the application's: so many stretches.
-        let stretches = unsafe { Stretches::read(message.msg_iov, message.iov_count) }?;
-        let outgoing = Outgoing {
-            space: Space::Tagged,
-            to: message.addr,
-            tag: message.tag,
-            payload: stretches.memory(),
-            data: (flags & abi::FI_REMOTE_CQ_DATA != 0).then_some(message.data),
-            context: address(message.context),
-            flags: Flags::Given(flags),
-        };
-        // SAFETY: the application's: they can be read.
-        unsafe { stretches.send(object, outgoing, flags & abi::FI_INJECT != 0) }
-    })
-}
-
-/// # Safety
-/// As `fi_tinjectdata(3)`.
-#[inline]
-unsafe fn inject_any(
-    ep: *mut fid_ep,
-    buffer: *const c_void,
-    length: size_t,
-    data: Option<u64>,
-    to: u64,
-    tag: u64,
-) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    size(|| {
-        // SAFETY: the application's: so many bytes.
-        let payload = unsafe { copied(buffer, length) };
-        let outgoing =
-            Outgoing { space: Space::Tagged, to, tag, payload, data, context: 0, flags: Flags::Silent };
-        object.domain.with(|state| state.send(object.index, &outgoing))
-    })
+    // SAFETY: the application's: null or a message.
+    let message = unsafe { message.as_ref() }.map(described);
+    // SAFETY: the application's: an open endpoint, and so many stretches that stay.
+    unsafe { transfers::send_message(ep, message, flags) }
 }
 
 unsafe extern "C" fn inject(
@@ -187,8 +80,8 @@ unsafe extern "C" fn inject(
     to: u64,
     tag: u64,
 ) -> ssize_t {
-    // SAFETY: the caller's.
-    unsafe { inject_any(ep, buffer, length, None, to, tag) }
+    // SAFETY: the application's: an open endpoint, and so many bytes.
+    unsafe { transfers::inject(ep, Envelope::tagged(to, tag, 0), buffer, length, None) }
 }
 
 unsafe extern "C" fn send_data(
@@ -201,19 +94,8 @@ unsafe extern "C" fn send_data(
     tag: u64,
     context: *mut c_void,
 ) -> ssize_t {
-    // SAFETY: the application's: an open endpoint.
-    let object = unsafe { of(ep) };
-    let outgoing = Outgoing {
-        space: Space::Tagged,
-        to,
-        tag,
-        // SAFETY: the application's: so many bytes.
-        payload: unsafe { payload(object, buffer, length) },
-        data: Some(data),
-        context: address(context),
-        flags: Flags::OfEndpoint,
-    };
-    size(|| object.domain.with(|state| state.send(object.index, &outgoing)))
+    // SAFETY: the application's: an open endpoint, and so many bytes that stay.
+    unsafe { transfers::send(ep, Envelope::tagged(to, tag, 0), buffer, length, Some(data), context) }
 }
 
 unsafe extern "C" fn inject_data(
@@ -224,8 +106,18 @@ unsafe extern "C" fn inject_data(
     to: u64,
     tag: u64,
 ) -> ssize_t {
-    // SAFETY: the caller's.
-    unsafe { inject_any(ep, buffer, length, Some(data), to, tag) }
+    // SAFETY: the application's: an open endpoint, and so many bytes.
+    unsafe { transfers::inject(ep, Envelope::tagged(to, tag, 0), buffer, length, Some(data)) }
+}
+
+fn described(message: &fi_msg_tagged) -> Described {
+    Described {
+        envelope: Envelope::tagged(message.addr, message.tag, message.ignore),
+        vector: message.msg_iov,
+        count: message.iov_count,
+        context: message.context,
+        data: message.data,
+    }
 }
 
 pub(super) static OPS: fi_ops_tagged = fi_ops_tagged {

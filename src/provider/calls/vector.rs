@@ -1,17 +1,19 @@
 //! `struct fid_av`: `fi_av(3)`. Insertion is at once; there is nothing to wait for.
 
 use std::ffi::CStr;
+use std::ptr;
 use std::sync::Arc;
 
 use libc::{c_char, c_int, c_void, size_t};
 
 use super::domain;
+use super::memory::{given, many};
 use super::object::{self, head, no_bind, no_control, operations, write_at};
 use super::text::write_text;
 use super::unsupported::NONE;
 use crate::provider::abi::{self, fi_av_attr, fi_ops, fi_ops_av, fid, fid_av, fid_domain};
 use crate::provider::address::{Name, length_of_family, resolve};
-use crate::provider::error::{Code, Outcome, code, fail, integer};
+use crate::provider::error::{Code, Outcome, code, fail, integer, value};
 use crate::provider::state::vector::Vector;
 
 type Object = object::Object<fid_av, ()>;
@@ -86,8 +88,7 @@ impl Results {
         if flags & !(abi::FI_MORE | abi::FI_SYNC_ERR) != 0 {
             return fail(abi::FI_EBADFLAGS);
         }
-        let errors: *mut c_int =
-            if flags & abi::FI_SYNC_ERR != 0 { context.cast() } else { std::ptr::null_mut() };
+        let errors: *mut c_int = if flags & abi::FI_SYNC_ERR != 0 { context.cast() } else { ptr::null_mut() };
         if flags & abi::FI_SYNC_ERR != 0 && errors.is_null() {
             return fail(abi::FI_EINVAL);
         }
@@ -137,9 +138,7 @@ unsafe extern "C" fn insert(
         let object = unsafe { of(av) };
         // SAFETY: the application's: places for results.
         let mut results = unsafe { Results::new(numbers, flags, context) }?;
-        if count > 0 && addresses.is_null() {
-            return fail(abi::FI_EINVAL);
-        }
+        given(addresses, count)?;
         let mut next = addresses.cast::<u8>();
         let mut is_known = true;
         for _ in 0..count {
@@ -214,6 +213,9 @@ unsafe extern "C" fn insert_symmetric(
     context: *mut c_void,
 ) -> c_int {
     integer(|| {
+        if nodes == 0 || services == 0 {
+            return Ok(0);
+        }
         // SAFETY: the application's: null or a string.
         let node = unsafe { super::text::read_text(node) }?;
         // SAFETY: the application's: null or a string.
@@ -251,13 +253,10 @@ unsafe extern "C" fn remove(av: *mut fid_av, numbers: *mut u64, count: size_t, f
         if flags != 0 {
             return fail(abi::FI_EBADFLAGS);
         }
-        if count == 0 {
-            return Ok(0);
-        }
         // SAFETY: the application's: an open vector.
         let object = unsafe { of(av) };
-        // SAFETY: the application's: so many numbers.
-        let numbers = unsafe { std::slice::from_raw_parts(numbers, count) };
+        // SAFETY: the application's: so many numbers, or null.
+        let numbers = unsafe { many(numbers, count) }?;
         object.domain.with(|state| {
             // As many as can be, and the first error.
             let mut outcome = Ok(());
@@ -292,19 +291,21 @@ unsafe extern "C" fn address_text(
     buffer: *mut c_char,
     length: *mut size_t,
 ) -> *const c_char {
-    if address.is_null() || length.is_null() {
-        return std::ptr::null();
-    }
-    // SAFETY: the application's: one address.
-    let (name, _) = unsafe { name_at(address.cast()) };
-    let text = name.map_or_else(|_| "(no address of IP)".to_owned(), |name| name.text());
-    // SAFETY: the application's: the length of the buffer.
-    let room = unsafe { length.read() };
-    // SAFETY: the application's: so much room.
-    unsafe { write_text(&text, buffer, room) };
-    // SAFETY: the application's: a place for the length.
-    unsafe { length.write(text.len() + 1) };
-    buffer
+    value(ptr::null(), || {
+        if address.is_null() || length.is_null() {
+            return Ok(ptr::null());
+        }
+        // SAFETY: the application's: one address.
+        let (name, _) = unsafe { name_at(address.cast()) };
+        let text = name.map_or_else(|_| "(no address of IP)".to_owned(), |name| name.text());
+        // SAFETY: the application's: the length of the buffer.
+        let room = unsafe { length.read() };
+        // SAFETY: the application's: so much room.
+        unsafe { write_text(&text, buffer, room) };
+        // SAFETY: the application's: a place for the length.
+        unsafe { length.write(text.len() + 1) };
+        Ok(buffer.cast_const())
+    })
 }
 
 static OPS: fi_ops = operations(close, no_bind, no_control);

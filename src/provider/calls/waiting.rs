@@ -76,8 +76,11 @@ unsafe fn write_pollfd(descriptor: c_int, to: *mut fi_wait_pollfd) -> Outcome<c_
     let wanted = unsafe { &mut *to };
     let room = std::mem::replace(&mut wanted.nfds, 1);
     wanted.change_index = 1;
-    if room < 1 || wanted.fd.is_null() {
+    if room < 1 {
         return fail(abi::FI_ETOOSMALL);
+    }
+    if wanted.fd.is_null() {
+        return fail(abi::FI_EINVAL);
     }
     let entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
     // SAFETY: the caller's: room for one.

@@ -14,6 +14,7 @@ mod offer;
 mod tests;
 
 use std::ffi::CStr;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
@@ -70,7 +71,7 @@ fn answer(
             return fail(abi::FI_EINVAL);
         }
     };
-    if let Err(error) = matching::matcher(parameters.tag_matching) {
+    if let Err(error) = matching::choose(&parameters) {
         complain(error.to_string());
         return fail(abi::FI_ENODATA);
     }
@@ -91,7 +92,8 @@ fn complain(what: String) {
     static LAST: Mutex<String> = Mutex::new(String::new());
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if *last != what {
-        eprintln!("tagmatch: {what}");
+        // Nobody may be there to read it.
+        let _ = writeln!(std::io::stderr().lock(), "tagmatch: {what}");
         *last = what;
     }
 }
@@ -109,14 +111,18 @@ fn places(
     let is_source = flags & abi::FI_SOURCE != 0;
     let hinted_source = hints.and_then(|hints| hints.source);
     let hinted_destination = hints.and_then(|hints| hints.destination);
-    let usable = |interface: &&Interface| {
-        only.is_none_or(|only| interface.name == only || interface.address.to_string() == only)
-    };
+    // Where one is chosen there are no others, whatever address is given.
+    let here: Vec<Interface> = here.into_iter().filter(|interface| is_chosen(interface, only)).collect();
+    if here.is_empty()
+        && let Some(only) = only
+    {
+        complain(format!(
+            "FI_TAGMATCH_IFACE={only} is refused: no interface that is up has that name or address"
+        ));
+        return Ok(Vec::new());
+    }
     let everywhere = |port: u16, destination: Option<SocketAddr>| {
-        here.iter()
-            .filter(usable)
-            .map(|interface| place(interface, interface.socket(port), destination))
-            .collect()
+        here.iter().map(|interface| place(interface, interface.socket(port), destination)).collect()
     };
     if is_source && node.is_some() {
         let found = resolve(node, service, is_numeric)?;
@@ -140,7 +146,8 @@ fn places(
         });
     }
     let towards = |destination: &SocketAddr| {
-        let own = here.iter().find(|interface| only.is_some() && usable(interface));
+        let is_alike = |interface: &&Interface| interface.address.is_ipv4() == destination.is_ipv4();
+        let own = here.iter().filter(|_| only.is_some()).find(is_alike);
         let source = hinted_source.filter(|source| !source.ip().is_unspecified());
         let source = source
             .or_else(|| own.map(|interface| interface.socket(0)))
@@ -148,6 +155,11 @@ fn places(
         at(&here, source, Some(*destination))
     };
     Ok(destinations.iter().filter_map(towards).collect())
+}
+
+/// Whether an interface may be used where this name or address is chosen.
+fn is_chosen(interface: &Interface, only: Option<&str>) -> bool {
+    only.is_none_or(|only| interface.name == only || interface.address.to_string() == only)
 }
 
 /// An own address, which must be one of an interface.

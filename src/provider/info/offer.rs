@@ -257,6 +257,7 @@ pub(super) const ORDER: u64 = abi::FI_ORDER_SAS;
 pub(super) const PROTOCOL: u32 = 0x8000_746d;
 pub(super) const PROTOCOL_VERSION: u32 = 1;
 pub(super) const MESSAGE_MAX: usize = usize::MAX >> 1;
+const _: () = assert!(MESSAGE_MAX as u64 == crate::endpoint::MESSAGE_MAX, "longer ones are refused");
 const CQ_DATA_SIZE: usize = 4;
 pub(super) const MR_KEY_SIZE: usize = 8;
 /// What an io vector of a message may have. The kernel takes 1,024 at once.

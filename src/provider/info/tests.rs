@@ -267,3 +267,22 @@ fn without_directed_receives_nothing_of_them_is_offered_and_who_asks_is_refused(
     let asked = Hints { caps: FI_TAGGED | FI_DIRECTED_RECV, ..hints() };
     assert!(offer(version(1, 5), Some(&asked), &without).is_err());
 }
+
+#[test]
+fn an_interface_that_is_chosen_is_the_only_one_whatever_address_is_given() {
+    let lo = interfaces().into_iter().find(|interface| interface.is_loopback && interface.address.is_ipv4());
+    let lo = lo.unwrap();
+    let (node, service) = (Some(c"127.0.0.1"), Some(c"9"));
+    let own: SocketAddr = ([127, 0, 0, 1], 0).into();
+    let from = Hints { source: Some(own), ..hints() };
+    let to = Hints { destination: Some(([127, 0, 0, 1], 9).into()), ..hints() };
+    let count = |node, service, flags, hints, only: &str| {
+        places(node, service, flags, hints, Some(only)).unwrap().len()
+    };
+    for (only, found) in [(lo.name.as_str(), 1), ("127.0.0.1", 1), ("no-such-interface", 0)] {
+        assert_eq!(count(node, service, abi::FI_SOURCE, None, only), found, "{only}: the own address");
+        assert_eq!(count(node, service, 0, None, only), found, "{only}: another's");
+        assert_eq!(count(None, None, 0, Some(&from), only), found, "{only}: the own one, by hints");
+        assert_eq!(count(None, None, 0, Some(&to), only), found, "{only}: another's, by hints");
+    }
+}

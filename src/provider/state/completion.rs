@@ -33,8 +33,8 @@ impl Places<'_> {
         let (entry, is_reported) = entry(completion, marks);
         if let Some(counter) = side.counter.and_then(|index| self.counters.get_mut(index)) {
             match entry.error {
-                0 if counts(completion) => counter.add(1),
-                0 => {}
+                _ if !counts(completion) => {}
+                0 => counter.count(),
                 _ => counter.add_error(1),
             }
         }
@@ -46,9 +46,10 @@ impl Places<'_> {
     }
 }
 
-/// The end of a multi-receive buffer is no message.
+/// The end of a multi-receive buffer is no message; that a peek found none is an answer to it, and no failure of an
+/// operation.
 fn counts(completion: &Completion) -> bool {
-    !matches!(completion.what, Completed::Released)
+    !matches!(completion.what, Completed::Released | Completed::NoMessage)
 }
 
 fn entry(completion: &Completion, marks: Marks) -> (Entry, bool) {

@@ -15,9 +15,23 @@ pub(in crate::provider) struct Side {
     pub(in crate::provider) counter: Option<usize>,
     /// The flags of calls that take none.
     pub(in crate::provider) op_flags: u64,
+    /// The endpoint is not for this direction (`FI_SEND` or `FI_RECV` alone among its capabilities).
+    pub(in crate::provider) is_shut: bool,
 }
 
 impl Side {
+    /// # Errors
+    /// `FI_EOPNOTSUPP`: the endpoint is not for this direction.
+    #[inline]
+    pub(in crate::provider) const fn open(&self) -> Outcome<()> {
+        if self.is_shut { fail(abi::FI_EOPNOTSUPP) } else { Ok(()) }
+    }
+
+    /// Whether completions of this direction could be seen, or none are made.
+    pub(in crate::provider) const fn is_bound(&self) -> bool {
+        self.is_shut || self.queue.is_some() || self.counter.is_some()
+    }
+
     /// Whether success of an operation with these flags is reported.
     #[inline]
     pub(in crate::provider) const fn reports(&self, flags: u64) -> bool {

@@ -7,10 +7,13 @@ pub(in crate::provider) mod counter;
 pub(in crate::provider) mod endpoint;
 pub(in crate::provider) mod marks;
 pub(in crate::provider) mod queue;
+pub(in crate::provider) mod region;
 pub(in crate::provider) mod transfer;
 pub(in crate::provider) mod vector;
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use slab::Slab;
@@ -19,13 +22,13 @@ use self::completion::Places;
 use self::counter::Counter;
 use self::endpoint::EndpointState;
 use self::queue::{Queue, Waiting};
+use self::region::{Bound, Regions};
 use self::vector::Vector;
 use super::abi;
 use super::clock::now;
 use super::error::{Code, Outcome, code};
 use super::statistics::Publisher;
 use super::turn::NoWork;
-use super::wait::WaitSet;
 use crate::domain::Handle;
 use crate::endpoint::Address;
 use crate::seam::Segment;
@@ -37,11 +40,12 @@ pub(super) struct State {
     pub(super) queues: Slab<Queue>,
     pub(super) counters: Slab<Counter>,
     pub(super) vectors: Slab<Vector>,
+    pub(super) regions: Regions,
     /// The io vectors of operations in progress, and whose they are. (Vectors, since boxes must not move while others read
     /// them.)
     segments: Slab<(usize, Vec<Segment>)>,
-    /// The thread of automatic progress waits with this, if there is one.
-    pub(super) automatic: Option<Arc<WaitSet>>,
+    /// The thread of automatic progress, if there is one.
+    pub(super) automatic: Waiting,
     /// Shows the counters of all endpoints to who asks from outside.
     pub(super) publisher: Option<Publisher>,
 }
@@ -59,8 +63,9 @@ impl State {
     pub(super) fn progress(&mut self, index: usize, now: Duration) -> usize {
         let Some(state) = self.endpoints.get_mut(index) else { return 0 };
         let Some(endpoint) = &mut state.endpoint else { return 0 };
-        // What a failed transport had said before is reported below; calls that want more are told of the failure.
-        let moved = endpoint.progress(now).unwrap_or_default();
+        let was_failed = endpoint.failure().is_some();
+        // What ended with a transport that failed is reported below; whoever wants more is told of the failure.
+        let moved = endpoint.progress(now);
         let mut places =
             Places { queues: &mut self.queues, counters: &mut self.counters, vectors: &mut self.segments };
         while let Some(completion) = endpoint.poll_completion() {
@@ -69,7 +74,22 @@ impl State {
         if self.publisher.as_ref().is_some_and(|publisher| publisher.is_due(now)) {
             self.publish(now);
         }
-        moved
+        if moved.is_err() && !was_failed {
+            self.tell_waiting(index);
+        }
+        moved.unwrap_or_default()
+    }
+
+    /// Nothing more will come to a queue or a counter through an endpoint that failed.
+    ///
+    /// # Errors
+    /// There is such an endpoint: its failure.
+    pub(super) fn check_alive(&self, target: Target) -> Outcome<()> {
+        let endpoints = self.endpoints_of(target).iter().filter_map(|index| self.endpoints.get(*index));
+        match endpoints.filter_map(|state| state.endpoint.as_ref()?.failure()).next() {
+            Some(failure) => Err(failure.clone().into()),
+            None => Ok(()),
+        }
     }
 
     #[cold]
@@ -98,6 +118,8 @@ impl State {
         let mut place = 0;
         while let Some(index) = self.endpoints_of(target).get(place).copied() {
             moved += self.progress(index, now);
+            // Others may wait for the same endpoint.
+            self.tell_waiting(index);
             place += 1;
         }
         moved
@@ -122,7 +144,7 @@ impl State {
     /// alone.
     ///
     /// # Errors
-    /// As [`Queue::read`].
+    /// As [`Queue::read`]; of an endpoint that failed, when nothing is left, its failure.
     #[inline]
     pub(super) fn read(
         &mut self,
@@ -133,7 +155,11 @@ impl State {
         if self.queue(index)?.is_empty() || count == 0 {
             self.progress_target(Target::Queue(index));
         }
-        self.queue(index)?.read(count, take)
+        let read = self.queue(index)?.read(count, take);
+        if read.is_err() && self.queue(index)?.is_empty() {
+            self.check_alive(Target::Queue(index))?;
+        }
+        read
     }
 
     /// Read an error of a queue.
@@ -161,15 +187,51 @@ impl State {
         self.counters.get_mut(index).ok_or(GONE)
     }
 
+    /// In how many poll sets it is.
+    pub(super) fn sets(&mut self, target: Target) -> Outcome<&mut usize> {
+        match target {
+            Target::Queue(index) => Ok(&mut self.queue(index)?.sets),
+            Target::Counter(index) => Ok(&mut self.counter(index)?.sets),
+        }
+    }
+
+    /// Take a queue or a counter out.
+    ///
+    /// # Errors
+    /// `FI_EBUSY`: an endpoint or a memory region is bound to it, or it is in a poll set.
+    pub(super) fn remove_target(&mut self, target: Target) -> Outcome<()> {
+        let is_held = match target {
+            Target::Queue(_) => false,
+            Target::Counter(index) => self.regions.hold(Bound::Counter(index)),
+        };
+        if is_held || *self.sets(target)? > 0 || !self.endpoints_of(target).is_empty() {
+            return Err(code(abi::FI_EBUSY));
+        }
+        match target {
+            Target::Queue(index) => drop(self.queues.try_remove(index)),
+            Target::Counter(index) => drop(self.counters.try_remove(index)),
+        }
+        Ok(())
+    }
+
     pub(super) fn vector(&mut self, index: usize) -> Outcome<&mut Vector> {
         self.vectors.get_mut(index).ok_or(GONE)
+    }
+
+    /// Whether an endpoint may be closed.
+    ///
+    /// # Errors
+    /// `FI_EBUSY`: a memory region is bound to it.
+    pub(super) fn may_close(&self, index: usize) -> Outcome<()> {
+        if self.regions.hold(Bound::Endpoint(index)) { Err(code(abi::FI_EBUSY)) } else { Ok(()) }
     }
 
     /// Take an endpoint out: its transports let go of all memory. Nothing comes to its queues and counters any more.
     ///
     /// # Errors
-    /// It is not there.
+    /// It is not there, or [`Self::may_close`] says so.
     pub(super) fn remove_endpoint(&mut self, index: usize) -> Outcome<()> {
+        self.may_close(index)?;
         let gone = self.endpoints.try_remove(index).ok_or(GONE)?;
         if let (Some(publisher), Some(endpoint)) = (&mut self.publisher, &gone.endpoint) {
             publisher.keep(endpoint);
@@ -211,50 +273,64 @@ impl State {
             deadline = deadline.into_iter().chain(endpoint.next_deadline()).min();
         }
         let Some(waiting) = self.waiting(target) else { return false };
-        if waiting.take_signal() {
+        // Whoever waits takes the signal; others ask the same question.
+        if waiting.is_signalled() {
             return false;
         }
-        if let Some(set) = &waiting.set {
-            set.prepare(deadline);
-        }
-        waiting.arm();
+        waiting.arm(deadline);
         true
     }
 
-    /// After an operation: whoever waits for this endpoint must look again if there is something to do now.
+    /// After an operation, and after progress for somebody else: whoever waits for this endpoint must look again if there
+    /// is something to do now, or earlier than he would look. (What was read from a descriptor does not show there any
+    /// more.)
     #[inline]
     pub(super) fn tell_waiting(&mut self, index: usize) {
         let Some(state) = self.endpoints.get_mut(index) else { return };
-        let is_awaited = self.automatic.is_some()
+        let is_awaited = self.automatic.is_armed()
             || state.queues().any(|queue| self.queues.get(queue).is_some_and(|q| q.waiting.is_armed()))
             || state
                 .counters()
                 .any(|counter| self.counters.get(counter).is_some_and(|c| c.waiting.is_armed()));
-        if !is_awaited || state.endpoint.as_mut().is_none_or(crate::endpoint::Endpoint::may_wait) {
-            return;
-        }
-        let (queues, counters): (Vec<_>, Vec<_>) = (state.queues().collect(), state.counters().collect());
-        for target in queues.into_iter().map(Target::Queue).chain(counters.into_iter().map(Target::Counter)) {
-            if let Some(waiting) = self.waiting(target) {
-                waiting.wake();
-            }
-        }
-        if let Some(set) = &self.automatic {
-            set.signal();
+        if is_awaited {
+            self.wake_waiting(index);
         }
     }
 
-    /// For the thread of automatic progress: whether there is nothing to do, and until when.
-    pub(super) fn may_wait_for_all(&mut self) -> Option<Option<Duration>> {
+    fn wake_waiting(&mut self, index: usize) {
+        let Some(state) = self.endpoints.get_mut(index) else { return };
+        let Some(endpoint) = &mut state.endpoint else { return };
+        let is_idle = endpoint.may_wait();
+        let deadline =
+            if is_idle { endpoint.next_deadline().unwrap_or(Duration::MAX) } else { Duration::ZERO };
+        for queue in state.queues() {
+            if let Some(queue) = self.queues.get_mut(queue) {
+                queue.waiting.wake_by(deadline);
+            }
+        }
+        for counter in state.counters() {
+            if let Some(counter) = self.counters.get_mut(counter) {
+                counter.waiting.wake_by(deadline);
+            }
+        }
+        self.automatic.wake_by(deadline);
+    }
+
+    /// For the thread of automatic progress: as [`Self::may_wait`] of all endpoints.
+    pub(super) fn may_wait_for_all(&mut self) -> bool {
         let mut deadline: Option<Duration> = None;
         for (_, state) in &mut self.endpoints {
-            let Some(endpoint) = &mut state.endpoint else { continue };
+            let Some(endpoint) = state.endpoint.as_mut().filter(|endpoint| endpoint.failure().is_none())
+            else {
+                continue;
+            };
             if !endpoint.may_wait() {
-                return None;
+                return false;
             }
             deadline = deadline.into_iter().chain(endpoint.next_deadline()).min();
         }
-        Some(deadline)
+        self.automatic.arm(deadline);
+        true
     }
 
     /// Tell every endpoint of an address vector what a number stands for.
@@ -268,6 +344,8 @@ impl State {
             if let Some(endpoint) = &mut self.endpoint(index)?.endpoint {
                 endpoint.set_address(Address(number), name.bytes())?;
             }
+            // What had come from that name may be somebody's now.
+            self.tell_waiting(index);
             place += 1;
         }
         Ok(())

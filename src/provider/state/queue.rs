@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::provider::abi;
 use crate::provider::error::{Code, Outcome, code};
@@ -29,8 +30,8 @@ pub(in crate::provider) struct Entry {
 pub(in crate::provider) struct Waiting {
     /// None of `FI_WAIT_NONE`.
     pub(in crate::provider) set: Option<Arc<WaitSet>>,
-    /// Somebody may be waiting, and must be told of what comes.
-    is_armed: bool,
+    /// Somebody may be waiting, until then at the latest, and must be told of what comes.
+    armed_until: Option<Duration>,
     /// `fi_cq_signal(3)` was called, and nobody has been told yet.
     is_signalled: bool,
 }
@@ -43,23 +44,33 @@ impl Waiting {
     /// There is something for whoever waits.
     #[inline]
     pub(in crate::provider) fn wake(&mut self) {
-        if self.is_armed {
-            self.is_armed = false;
-            if let Some(set) = &self.set {
-                set.signal();
-            }
+        if self.armed_until.take().is_some()
+            && let Some(set) = &self.set
+        {
+            set.signal();
         }
     }
 
-    pub(in crate::provider) fn arm(&mut self) {
-        self.is_armed = true;
+    /// Somebody will wait, until then at the latest.
+    pub(in crate::provider) fn arm(&mut self, deadline: Option<Duration>) {
+        if let Some(set) = &self.set {
+            set.prepare(deadline);
+        }
+        self.armed_until = Some(deadline.unwrap_or(Duration::MAX));
     }
 
+    #[inline]
     pub(in crate::provider) fn is_armed(&self) -> bool {
-        self.is_armed
+        self.armed_until.is_some()
     }
 
-    /// `fi_cq_signal(3)`.
+    /// There is something to do now, or at this time: whoever would wait for longer must look again.
+    pub(in crate::provider) fn wake_by(&mut self, deadline: Duration) {
+        if self.armed_until.is_some_and(|until| deadline < until) {
+            self.wake();
+        }
+    }
+
     pub(in crate::provider) fn signal(&mut self) {
         self.is_signalled = true;
         if let Some(set) = &self.set {
@@ -67,6 +78,12 @@ impl Waiting {
         }
     }
 
+    /// Somebody who would wait was told to go back.
+    pub(in crate::provider) fn is_signalled(&self) -> bool {
+        self.is_signalled
+    }
+
+    /// The same, and it is told now.
     pub(in crate::provider) fn take_signal(&mut self) -> bool {
         std::mem::take(&mut self.is_signalled)
     }
@@ -78,12 +95,19 @@ pub(in crate::provider) struct Queue {
     entries: VecDeque<Entry>,
     /// Endpoints whose completions come here: reading moves them on.
     pub(in crate::provider) endpoints: Vec<usize>,
+    /// Poll sets that it is in.
+    pub(in crate::provider) sets: usize,
     pub(in crate::provider) waiting: Waiting,
 }
 
 impl Queue {
     pub(in crate::provider) fn new(capacity: usize, set: Option<Arc<WaitSet>>) -> Self {
-        Self { entries: VecDeque::with_capacity(capacity), endpoints: Vec::new(), waiting: Waiting::new(set) }
+        Self {
+            entries: VecDeque::with_capacity(capacity),
+            endpoints: Vec::new(),
+            sets: 0,
+            waiting: Waiting::new(set),
+        }
     }
 
     #[inline]

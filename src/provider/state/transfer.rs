@@ -86,19 +86,27 @@ impl State {
     #[inline]
     pub(in crate::provider) fn send(&mut self, index: usize, outgoing: &Outgoing<'_>) -> Outcome<usize> {
         let sent = self.try_send(index, outgoing);
-        if sent.is_err()
-            && let Ok(state) = self.endpoint(index)
-            && let Ok(endpoint) = state.enabled()
-        {
-            endpoint.flush();
+        if sent.is_err() {
+            self.flush(index);
         }
         self.tell_waiting(index);
         sent.map(|()| 0)
     }
 
+    /// What was sent with `FI_MORE` goes out: a call was refused, and the next may never come.
+    #[cold]
+    pub(in crate::provider) fn flush(&mut self, index: usize) {
+        if let Ok(state) = self.endpoint(index)
+            && let Ok(endpoint) = state.enabled()
+        {
+            endpoint.flush();
+        }
+    }
+
     #[inline]
     fn try_send(&mut self, index: usize, outgoing: &Outgoing<'_>) -> Outcome<()> {
         let state = self.endpoint(index)?;
+        state.transmit.open()?;
         let (flags, is_reported) = outgoing.flags.resolve(&state.transmit);
         if flags & !SEND_FLAGS != 0 {
             return fail(abi::FI_EBADFLAGS);
@@ -146,10 +154,14 @@ impl State {
         Ok(sent?)
     }
 
-    /// Post a receive, or peek, or receive or discard what was claimed.
+    /// Post a receive, or peek, or receive or discard what was claimed. What was sent with `FI_MORE` before goes out if
+    /// this is refused.
     #[inline]
     pub(in crate::provider) fn receive(&mut self, index: usize, incoming: &Incoming<'_>) -> Outcome<usize> {
         let received = self.try_receive(index, incoming);
+        if received.is_err() {
+            self.flush(index);
+        }
         self.tell_waiting(index);
         received.map(|()| 0)
     }
@@ -157,6 +169,7 @@ impl State {
     #[inline]
     fn try_receive(&mut self, index: usize, incoming: &Incoming<'_>) -> Outcome<()> {
         let state = self.endpoint(index)?;
+        state.receive.open()?;
         let (flags, is_reported) = incoming.flags.resolve(&state.receive);
         let marks = Marks::new(true, is_reported);
         let is_directed = state.is_directed[usize::from(incoming.space == Space::Untagged)];

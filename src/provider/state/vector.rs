@@ -8,8 +8,7 @@ use crate::provider::error::{Outcome, fail};
 #[derive(Debug, Default)]
 pub(in crate::provider) struct Vector {
     names: Vec<Option<Name>>,
-    /// Places whose name was removed; the last one is dealt next. A receive that names such a place waits for whoever
-    /// gets it.
+    /// Places whose name was removed; the last one is dealt next. A receive that named such a place is for who had it.
     free: Vec<usize>,
     /// Endpoints that must know the names.
     pub(in crate::provider) endpoints: Vec<usize>,
