@@ -2,8 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::rc::Rc;
 use std::time::Duration;
 
+use crate::over::remote::{RemoteSenders, serve};
+use crate::over::senders::LocalSenders;
+use crate::over::{Senders, SoftOverVerbs};
 use crate::port::TmDevice;
 use crate::runner;
 use crate::scripts;
@@ -34,12 +38,25 @@ struct Arguments {
     /// The GID index; on RoCE the first usable one unless given.
     #[arg(long)]
     gid_index: Option<u8>,
+    /// The executable description over the device, which then needs no tag matching: messages come from this other
+    /// device, or from a program with --serve there (HOST:PORT).
+    #[arg(long)]
+    senders: Option<String>,
+    /// The GID index of that other device.
+    #[arg(long, requires = "senders")]
+    senders_gid_index: Option<u8>,
+    /// Be the senders of a program with --senders: listen there (HOST:PORT), and end with it.
+    #[arg(long, conflicts_with_all = ["probe", "list", "json", "filter", "require", "senders"])]
+    serve: Option<String>,
     /// Make it a failure to skip something.
     #[arg(long, value_enum)]
     require: Vec<Required>,
     /// Only checks whose names contain this; of probes, the one of exactly this name (--list has the names).
     #[arg(long, default_value = "")]
     filter: String,
+    /// Without the checks that send more than 10,000 messages each.
+    #[arg(long)]
+    short: bool,
     /// List devices, checks and probes, and run nothing.
     #[arg(long)]
     list: bool,
@@ -123,11 +140,20 @@ fn run_parsed(arguments: &Arguments, out: &mut dyn Write) -> Result<bool, Stop> 
     if arguments.list {
         return Ok(list(out).map(|()| true)?);
     }
-    let filter =
-        Filter { part: arguments.filter.clone(), require_tm: arguments.require.contains(&Required::Tm) };
+    if let Some(address) = &arguments.serve {
+        serve(address, &mut LocalSenders::new(open(arguments)?))?;
+        return Ok(true);
+    }
+    let filter = Filter {
+        part: arguments.filter.clone(),
+        require_tm: arguments.require.contains(&Required::Tm),
+        short: arguments.short,
+    };
     let mut summary = Summary::new(out, arguments.json);
     if arguments.device.as_deref() == Some("soft") {
         on_the_description(arguments, &filter, &mut summary)?;
+    } else if let Some(senders) = &arguments.senders {
+        on_the_description_over(senders, arguments, &filter, &mut summary)?;
     } else {
         on_a_device(arguments, &filter, &mut summary)?;
     }
@@ -148,6 +174,7 @@ fn on_the_description<W: Write>(
         ("--by-hand", arguments.by_hand.is_some()),
         ("--port", arguments.port.is_some()),
         ("--gid-index", arguments.gid_index.is_some()),
+        ("--senders", arguments.senders.is_some()),
         ("--quiet", arguments.quiet.is_some()),
     ];
     if let Some((option, _)) = of_devices.iter().find(|(_, is_given)| *is_given) {
@@ -165,21 +192,45 @@ fn on_the_description<W: Write>(
     Ok(())
 }
 
+/// The description, with real QPs between it and its senders.
+fn on_the_description_over<W: Write>(
+    senders: &str,
+    arguments: &Arguments,
+    filter: &Filter,
+    summary: &mut Summary<W>,
+) -> Result<(), Stop> {
+    if arguments.probe || arguments.by_hand.is_some() {
+        return Err(Stop::Unusable("--senders is for checks: probes ask cards".to_owned()));
+    }
+    let senders: Box<dyn Senders> = if senders.contains(':') {
+        Box::new(RemoteSenders::connect(senders)?)
+    } else {
+        let (device, gid_index) = (Some(senders.to_owned()), arguments.senders_gid_index);
+        Box::new(LocalSenders::new(Device::open(&Choice { device, gid_index, ..Choice::default() })?))
+    };
+    let mut over = SoftOverVerbs::new(open(arguments)?, senders);
+    summary.note("device", &over.name())?;
+    run_scripts(&mut over, filter, |report| summary.add(report))?;
+    Ok(())
+}
+
+/// The device that was asked for.
+fn open(arguments: &Arguments) -> Result<Rc<Device>, String> {
+    let Arguments { device, port, gid_index, .. } = arguments;
+    let choice = Choice { device: device.clone(), port: port.unwrap_or(1), gid_index: *gid_index };
+    Device::open(&choice).map_err(|what| {
+        format!(
+            "{what}\nWithout a card: tagmatch hca -- tagmatch-hw-tests (a simulated one), or --device soft"
+        )
+    })
+}
+
 fn on_a_device<W: Write>(
     arguments: &Arguments,
     filter: &Filter,
     summary: &mut Summary<W>,
 ) -> Result<(), Stop> {
-    let choice = Choice {
-        device: arguments.device.clone(),
-        port: arguments.port.unwrap_or(1),
-        gid_index: arguments.gid_index,
-    };
-    let device = Device::open(&choice).map_err(|what| {
-        format!(
-            "{what}\nWithout a card: tagmatch hca -- tagmatch-hw-tests (a simulated one), or --device soft"
-        )
-    })?;
+    let device = open(arguments)?;
     let quiet = Duration::from_millis(arguments.quiet.unwrap_or(QUIET));
     let free = || Box::new(Free { is_model: arguments.model, quiet });
     let mut verbs = VerbsTm::new(device.clone(), free(), quiet);

@@ -2,7 +2,8 @@
 //!
 //! A [`script`] says what is done to a TM-SRQ and what must come of it; [`scripts`] holds one for every row of
 //! TM-CONTRACT 3 and 5 to 13. [`runner`] runs one through a [`port`]: on the executable description
-//! ([`soft_port`]) or on a verbs device (`verbs_port`). What both saw can be compared ([`record`]).
+//! ([`soft_port`]), on that with its senders at the other end of a verbs device (`over`), or on a verbs device
+//! (`verbs_port`). What both saw can be compared ([`record`]).
 
 #![deny(unsafe_code)]
 
@@ -10,6 +11,8 @@
 pub mod cli;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod data_path;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod over;
 pub mod port;
 pub mod probes;
 pub mod record;
@@ -23,3 +26,4 @@ pub mod suite;
 pub mod verbs;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod verbs_port;
+mod wire;

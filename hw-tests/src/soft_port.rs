@@ -1,18 +1,24 @@
 //! Scripts on the executable description of the device: `tagmatch::device::soft`.
 //!
-//! The driver and the device are the description's; bytes, keys and the senders' sides are put on here.
+//! The driver and the device are the description's; bytes and keys are put on here. Where the senders are, and how
+//! what they send comes here, is a `Wire`'s: in this process, or over verbs (`over`).
 
-use std::collections::{HashMap, VecDeque};
+use std::cell::{RefCell, RefMut};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use tagmatch::device::soft::completion::{Completion as SoftCompletion, Opcode};
 use tagmatch::device::soft::driver::receive_slots;
 use tagmatch::device::soft::request::{AddRequest, Limits, PostError, Refusal, Request, RequestOperation};
-use tagmatch::device::soft::{Arena, Kind, Observation, SoftConfig, SoftDevice, SoftMessage, Step, Switches};
+use tagmatch::device::soft::{
+    Arena, Kind, Memory, Observation, SoftConfig, SoftDevice, SoftMessage, Step, Switches,
+};
 use tagmatch::ids::{PeerId, Tag};
 use tagmatch::seam::{Buffer, DeviceError, Remote};
 
 use crate::port::{Abilities, PortError, Posted, Posting, PostingKind, TmDevice, TmPort, sizes};
 use crate::script::{Advance, Completion, Created, Creation, Form, flags, opcode};
+use crate::wire::{Direct, Wire};
 
 /// The description, as a device to run scripts on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,43 +35,73 @@ impl TmDevice for SoftTm {
     }
 
     fn abilities(&self) -> Abilities {
-        let limits = Limits::default();
-        Abilities {
-            tags: limits.tags,
-            receives: limits.receives,
-            segments: limits.receive_segments,
-            rendezvous: true,
-            stepping: !self.eager,
-            is_model: true,
-            port: 1,
-            roce: false,
-            patience: std::time::Duration::ZERO,
-            quiet: std::time::Duration::ZERO,
-        }
+        abilities(!self.eager)
     }
 
     fn open(&mut self) -> Result<Box<dyn TmPort + '_>, PortError> {
-        Ok(Box::new(SoftPort { config: *self, srq: Srq::None, senders: Vec::new() }))
+        Ok(Box::new(SoftPort::new(*self, Direct::default())))
     }
 }
 
-struct SoftPort {
+/// What the description can do, wherever its senders are.
+pub(crate) fn abilities(stepping: bool) -> Abilities {
+    let limits = Limits::default();
+    Abilities {
+        tags: limits.tags,
+        receives: limits.receives,
+        segments: limits.receive_segments,
+        rendezvous: true,
+        stepping,
+        is_model: true,
+        port: 1,
+        roce: false,
+        patience: std::time::Duration::ZERO,
+        quiet: std::time::Duration::ZERO,
+    }
+}
+
+/// One TM-SRQ of the description, with its senders at the other end of a wire.
+pub(crate) struct SoftPort<W: Wire> {
     config: SoftTm,
-    srq: Srq,
+    srq: Srq<W>,
     senders: Vec<Sender>,
+    wire: Rc<RefCell<W>>,
 }
 
 /// What `ibv_create_srq_ex` made.
-enum Srq {
+enum Srq<W: Wire> {
     None,
     Basic,
-    Tm(Box<Tm>),
+    Tm(Box<Tm<W>>),
 }
 
-struct Tm {
-    device: SoftDevice<Arena>,
+struct Tm<W: Wire> {
+    device: SoftDevice<PortMemory<W>>,
     unexpected: Vec<Vec<u8>>,
     attached: usize,
+}
+
+/// The tagged buffers; what is read from is at the other end.
+struct PortMemory<W> {
+    tagged: Arena,
+    wire: Rc<RefCell<W>>,
+}
+
+impl<W> Clone for PortMemory<W> {
+    fn clone(&self) -> Self {
+        Self { tagged: self.tagged.clone(), wire: Rc::clone(&self.wire) }
+    }
+}
+
+impl<W: Wire> Memory for PortMemory<W> {
+    fn write(&mut self, to: Buffer, offset: u64, bytes: &[u8]) -> bool {
+        self.tagged.write(to, offset, bytes)
+    }
+
+    fn copy(&mut self, from: Buffer, to: Buffer, length: u64) -> bool {
+        let read = self.wire.borrow_mut().read(from.address, from.key, length);
+        read.is_some_and(|bytes| self.tagged.write(to, 0, &bytes))
+    }
 }
 
 #[derive(Default)]
@@ -74,13 +110,39 @@ struct Sender {
     told: usize,
     /// Tagged messages as they were sent, by tag and word.
     sent: HashMap<(u64, u32), Vec<u8>>,
-    finished: VecDeque<Vec<u8>>,
-    sources: u32,
+    /// FINs that went to it, and those that it was asked for.
+    finished: usize,
     gone: bool,
 }
 
-impl SoftPort {
-    fn tm(&mut self) -> Result<&mut Tm, PortError> {
+impl<W: Wire> SoftPort<W> {
+    pub(crate) fn new(config: SoftTm, wire: W) -> Self {
+        let wire = Rc::new(RefCell::new(wire));
+        Self { config, srq: Srq::None, senders: Vec::new(), wire }
+    }
+
+    fn wire(&self) -> RefMut<'_, W> {
+        self.wire.borrow_mut()
+    }
+
+    /// Hand over what has come, which is all that was sent.
+    fn take_arrived(&mut self) -> Result<(), PortError> {
+        let arrived = self.wire().arrived()?;
+        for (sender, bytes, immediate) in arrived {
+            let key = self.wire().key(sender);
+            let message = message(&bytes, immediate, key);
+            let Some(known) = self.senders.get_mut(usize::from(sender)).filter(|known| !known.gone) else {
+                continue;
+            };
+            known.sent.insert((message.tag.0, message.app_ctx), bytes);
+            let sent = self.tm()?.device.send(peer(sender), message);
+            sent.map_err(|_| PortError(format!("the path to sender {sender} is lost")))?;
+            self.after();
+        }
+        Ok(())
+    }
+
+    fn tm(&mut self) -> Result<&mut Tm<W>, PortError> {
         match &mut self.srq {
             Srq::Tm(tm) => Ok(tm),
             Srq::Basic | Srq::None => Err(PortError("a script must create a TM-SRQ first".to_owned())),
@@ -99,6 +161,7 @@ impl SoftPort {
     }
 
     fn next(&mut self) -> Result<Option<Completion>, PortError> {
+        self.take_arrived()?;
         let Srq::Tm(tm) = &mut self.srq else { return Ok(None) };
         let polled = tm.device.next_completion().map_err(|error| PortError(error.to_string()))?;
         let Some((completion, message)) = polled else { return Ok(None) };
@@ -128,8 +191,9 @@ impl SoftPort {
         known.posted - tm.device.messages_under_way(peer(sender))
     }
 
-    fn observe(&mut self) {
-        let Srq::Tm(tm) = &mut self.srq else { return };
+    /// Send the FINs of what was read.
+    fn finish(&mut self) -> Result<(), PortError> {
+        let Srq::Tm(tm) = &mut self.srq else { return Ok(()) };
         for observation in tm.device.take_observations() {
             let Observation::Fin { peer, app_ctx } = observation else { continue };
             let sender = usize::try_from(peer.0).ok().and_then(|at| self.senders.get_mut(at));
@@ -140,13 +204,16 @@ impl SoftPort {
             if let Some(fin) = request.and_then(|(_, sent)| sent.get(..32)) {
                 let mut fin = fin.to_vec();
                 fin[0] = 2;
-                sender.finished.push_back(fin);
+                sender.finished += 1;
+                let number = u8::try_from(peer.0).unwrap_or(u8::MAX);
+                self.wire.borrow_mut().finish(number, &fin)?;
             }
         }
+        Ok(())
     }
 }
 
-impl TmPort for SoftPort {
+impl<W: Wire> TmPort for SoftPort<W> {
     fn create(&mut self, creation: &Creation) -> Result<Result<Created, i32>, PortError> {
         let limits = Limits::default();
         match creation.form {
@@ -174,8 +241,9 @@ impl TmPort for SoftPort {
             switches: self.config.switches,
             ..SoftConfig::matching(tags)
         };
-        let length = sizes::TAGGED_BUFFERS * sizes::TAGGED_STRIDE + SENDERS_MAX * sizes::SOURCE;
-        let mut device = match SoftDevice::new(config, Arena::new(length as usize)) {
+        let tagged = Arena::new((sizes::TAGGED_BUFFERS * sizes::TAGGED_STRIDE) as usize);
+        let memory = PortMemory { tagged, wire: Rc::clone(&self.wire) };
+        let mut device = match SoftDevice::new(config, memory) {
             Ok(device) => device,
             Err(DeviceError::System { errno, .. }) => return Ok(Err(errno)),
             Err(error) => return Err(PortError(error.to_string())),
@@ -192,6 +260,7 @@ impl TmPort for SoftPort {
             return Err(PortError("the description is not told of send queues".to_owned()));
         }
         self.tm()?.attached += 1;
+        self.wire().connect(sender)?;
         if usize::from(sender) < self.senders.len() {
             *self.sender(sender)? = Sender::default();
             self.tm()?.device.restore_path(peer(sender));
@@ -202,6 +271,7 @@ impl TmPort for SoftPort {
     }
 
     fn post_srq_ops(&mut self, list: &[Posting]) -> Result<Posted, PortError> {
+        self.take_arrived()?;
         let mut requests: Vec<_> = list.iter().map(request).collect();
         let result = match &mut self.srq {
             Srq::Tm(tm) => tm.device.post_srq_ops(&mut requests),
@@ -224,6 +294,7 @@ impl TmPort for SoftPort {
     }
 
     fn post_srq_recv(&mut self, number: u32) -> Result<i32, PortError> {
+        self.take_arrived()?;
         let posted = self.tm()?.device.post_srq_recv(sizes::UNEXPECTED_WR_ID + u64::from(number));
         self.after();
         Ok(posted.err().map_or(0, |errno| errno.number()))
@@ -240,18 +311,20 @@ impl TmPort for SoftPort {
     fn end_poll(&mut self) {}
 
     fn send(&mut self, sender: u8, bytes: &[u8], immediate: Option<u32>) -> Result<(), PortError> {
-        let message = message(bytes, immediate, sender);
-        let known = self.sender(sender)?;
-        known.posted += 1;
-        known.sent.insert((message.tag.0, message.app_ctx), bytes.to_vec());
-        let sent = self.tm()?.device.send(peer(sender), message);
-        sent.map_err(|_| PortError(format!("the path to sender {sender} is lost")))?;
-        self.after();
+        if self.sender(sender)?.gone {
+            return Err(PortError(format!("the path to sender {sender} is lost")));
+        }
+        self.wire().send(sender, bytes, immediate)?;
+        self.sender(sender)?.posted += 1;
         Ok(())
     }
 
     fn sent(&mut self, sender: u8) -> Result<Vec<u32>, PortError> {
+        self.take_arrived()?;
         let completed = self.completed(sender);
+        if !self.sender(sender)?.gone {
+            self.wire().await_sent(sender, completed)?;
+        }
         let known = self.sender(sender)?;
         let new = completed - known.told;
         known.told = completed;
@@ -259,32 +332,27 @@ impl TmPort for SoftPort {
     }
 
     fn received(&mut self, sender: u8) -> Result<Vec<Vec<u8>>, PortError> {
-        self.observe();
-        Ok(self.sender(sender)?.finished.drain(..).collect())
+        self.finish()?;
+        let count = std::mem::take(&mut self.sender(sender)?.finished);
+        self.wire().finished(sender, count)
     }
 
     fn source(&mut self, sender: u8, bytes: &[u8]) -> Result<(u64, u32), PortError> {
-        let known = self.sender(sender)?;
-        let place = known.sources * sizes::SOURCE_STRIDE % sizes::SOURCE;
-        known.sources += 1;
-        let base = sizes::TAGGED_BUFFERS * sizes::TAGGED_STRIDE + u32::from(sender) * sizes::SOURCE + place;
-        let memory = &mut self.tm()?.device.memory;
-        let buffer = memory.buffer(base.into(), bytes.len() as u64);
-        write(memory, buffer, bytes)?;
-        Ok((buffer.address, key(sender)))
+        self.wire().source(sender, bytes)
     }
 
     fn clear_tagged_buffer(&mut self, number: u32) {
         if let Srq::Tm(tm) = &mut self.srq {
             let buffer = tagged(number, sizes::TAGGED_STRIDE);
-            let cleared = write(&mut tm.device.memory, buffer, &[sizes::FILL; sizes::TAGGED_STRIDE as usize]);
+            let cleared =
+                write(&mut tm.device.memory.tagged, buffer, &[sizes::FILL; sizes::TAGGED_STRIDE as usize]);
             debug_assert_eq!(cleared, Ok(()), "tagged buffers are in the arena");
         }
     }
 
     fn tagged_buffer(&self, number: u32, length: u32) -> Vec<u8> {
         let Srq::Tm(tm) = &self.srq else { return Vec::new() };
-        tm.device.memory.bytes(tagged(number, length)).unwrap_or_default().to_vec()
+        tm.device.memory.tagged.bytes(tagged(number, length)).unwrap_or_default().to_vec()
     }
 
     fn unexpected_buffer(&self, number: u32, length: u32) -> Vec<u8> {
@@ -294,6 +362,7 @@ impl TmPort for SoftPort {
     }
 
     fn advance(&mut self, step: Advance) -> Result<bool, PortError> {
+        self.take_arrived()?;
         let device = &mut self.tm()?.device;
         Ok(match step {
             Advance::Command => device.step(Step::Command),
@@ -306,6 +375,7 @@ impl TmPort for SoftPort {
     }
 
     fn settle(&mut self) -> Result<(), PortError> {
+        self.take_arrived()?;
         if let Srq::Tm(tm) = &mut self.srq {
             tm.device.run();
         }
@@ -313,11 +383,12 @@ impl TmPort for SoftPort {
     }
 
     fn fail_qp(&mut self, sender: u8) -> Result<(), PortError> {
+        self.take_arrived()?;
         let told = self.completed(sender);
         let known = self.sender(sender)?;
         (known.told, known.gone) = (told, true);
         self.tm()?.device.fail_path(peer(sender));
-        Ok(())
+        self.wire().fail(sender)
     }
 
     fn destroy_qp(&mut self, sender: u8) -> Result<(), PortError> {
@@ -361,8 +432,8 @@ fn request(posting: &Posting) -> Request {
     Request { wr_id: posting.wr_id, operation, signalled: posting.signalled, unexpected_count, handle }
 }
 
-/// What a SEND of these bytes is to the device.
-fn message(bytes: &[u8], immediate: Option<u32>, sender: u8) -> SoftMessage {
+/// What a SEND of these bytes is to the device, from a sender whose memory has this key.
+fn message(bytes: &[u8], immediate: Option<u32>, key: u32) -> SoftMessage {
     let length = bytes.len() as u64;
     let word =
         |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_be_bytes);
@@ -381,7 +452,7 @@ fn message(bytes: &[u8], immediate: Option<u32>, sender: u8) -> SoftMessage {
         (Some(1), Some((app_ctx, tag))) => match (wide(16), word(24), word(28)) {
             (Some(address), Some(given), Some(length)) => {
                 let remote = Remote { address, key: given, length: length.into() };
-                let kind = Kind::Rendezvous { remote, broken: given != key(sender) };
+                let kind = Kind::Rendezvous { remote, broken: given != key };
                 let payload = bytes.get(32..).map(Into::into);
                 SoftMessage { app_ctx, kind, payload, ..SoftMessage::rendezvous(Tag(tag), remote) }
             }
@@ -426,7 +497,6 @@ fn translate(completion: &SoftCompletion) -> Completion {
 }
 
 fn write(memory: &mut Arena, buffer: Buffer, bytes: &[u8]) -> Result<(), PortError> {
-    use tagmatch::device::soft::Memory;
     if memory.write(buffer, 0, bytes) { Ok(()) } else { Err(PortError(format!("no memory at {buffer:?}"))) }
 }
 
@@ -437,9 +507,3 @@ fn tagged(number: u32, length: u32) -> Buffer {
 fn peer(sender: u8) -> PeerId {
     PeerId(sender.into())
 }
-
-fn key(sender: u8) -> u32 {
-    0x700 + u32::from(sender)
-}
-
-const SENDERS_MAX: u32 = 8;

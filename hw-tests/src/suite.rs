@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::port::TmDevice;
 use crate::refusal::refusal;
 use crate::runner::{Outcome, Verdict, run};
+use crate::script::Script;
 use crate::scripts;
 
 /// What came of one check.
@@ -122,13 +123,22 @@ pub struct Filter {
     pub part: String,
     /// Skipping for want of tag matching is a failure.
     pub require_tm: bool,
+    /// Scripts that send more than [`Filter::SHORT_MAX`] messages are left out.
+    pub short: bool,
 }
 
 impl Filter {
+    /// The most messages of a script that is short. The others turn counters of 16 bits round.
+    pub const SHORT_MAX: u64 = 10_000;
+
     /// Whether a check is run.
     #[must_use]
     pub fn takes(&self, name: &str) -> bool {
         name.contains(&self.part)
+    }
+
+    fn takes_script(&self, script: &Script) -> bool {
+        self.takes(&script.name) && !(self.short && script.messages() > Self::SHORT_MAX)
     }
 
     /// What becomes of a check that needs tag matching on a device that has none.
@@ -152,7 +162,7 @@ pub fn run_scripts<E>(
 ) -> Result<(), E> {
     let refusal = refusal(device);
     for script in scripts::all() {
-        if !filter.takes(&script.name) {
+        if !filter.takes_script(&script) {
             continue;
         }
         let outcome = match &refusal {

@@ -4,7 +4,7 @@
 mod common;
 
 use tagmatch_hw_tests::cli;
-use tagmatch_sim::hca::{HcaConfig, LinkLayer};
+use tagmatch_sim::hca::HcaConfig;
 use tagmatch_sim::hca_abi::{Drive, HcaControl};
 
 tagmatch_sim::hca_hooks!();
@@ -82,7 +82,7 @@ fn a_filter_that_takes_nothing_is_no_success() {
 
 #[test]
 fn where_ethernet_refuses_tag_matching_it_is_skipped_with_that_reason_and_fails_only_if_required() {
-    let card = card(HcaConfig { link_layer: LinkLayer::Ethernet, ..HcaConfig::default() });
+    let card = card(HcaConfig::default().on_ethernet());
     let (code, out, err) = run(&["--device", card.name()]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("is refused with errno 22, as expected there (A15)"), "{out}");
@@ -94,7 +94,7 @@ fn where_ethernet_refuses_tag_matching_it_is_skipped_with_that_reason_and_fails_
 
 #[test]
 fn on_ethernet_the_probe_of_the_refusal_answers_and_the_others_are_skipped() {
-    let card = card(HcaConfig { link_layer: LinkLayer::Ethernet, ..HcaConfig::default() });
+    let card = card(HcaConfig::default().on_ethernet());
     let (code, out, _) = run(&["--device", card.name(), "--probe"]);
     assert_eq!(code, 0, "{out}");
     assert!(out.contains("A15 = refused"), "{out}");

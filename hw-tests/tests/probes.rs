@@ -14,7 +14,7 @@ use tagmatch::device::soft::switches::{
 use tagmatch_hw_tests::port::TmDevice;
 use tagmatch_hw_tests::probes::{self, Probe};
 use tagmatch_hw_tests::soft_port::SoftTm;
-use tagmatch_sim::hca::{HcaConfig, LinkLayer};
+use tagmatch_sim::hca::HcaConfig;
 
 tagmatch_sim::hca_hooks!();
 
@@ -128,7 +128,7 @@ fn on_roce_creation_is_refused_unless_the_switch_says_that_it_works() {
     let mut wrong = Vec::new();
     for (roce, expected) in [(RoCe::Refused, "refused"), (RoCe::Works, "works")] {
         let switches = Switches { roce, ..Switches::default() };
-        let config = HcaConfig { switches, link_layer: LinkLayer::Ethernet, ..HcaConfig::default() };
+        let config = HcaConfig { switches, ..HcaConfig::default() }.on_ethernet();
         let (_control, mut device) = common::stepped(config);
         check("A15", &mut device, expected, &mut wrong);
     }

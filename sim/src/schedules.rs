@@ -231,7 +231,17 @@ pub fn program(seed: u64) -> Scope {
     fate(&mut scope, senders, &mut random);
     scope.placing = random.once_in(2);
     scope.silent_adds_max = random.one_of(&[0, 1, 3, 31]);
+    scope.added_by_hand = hands(&mut random);
     scope
+}
+
+/// Which receives are put into lists while they are posted: none, most, or all.
+pub(crate) fn hands(random: &mut Random) -> u64 {
+    match random.below(4) {
+        0 | 1 => 0,
+        2 => random.below(u64::MAX) | random.below(u64::MAX),
+        _ => u64::MAX,
+    }
 }
 
 fn device(random: &mut Random) -> Path {

@@ -43,7 +43,17 @@ pub fn all() -> Vec<Scope> {
     scopes.extend(in_batches());
     scopes.extend(with_losses());
     scopes.extend(in_silence());
+    scopes.extend(by_hand());
     scopes
+}
+
+/// Scopes again in which receives are put into the list while they are posted, and everything else in batches: with ADDs
+/// that are told of, and without.
+fn by_hand() -> Vec<Scope> {
+    let is_longer = |scope: &Scope| scope.paths[0].tags == 2;
+    let scopes = one_device().into_iter().chain(with_second_path()).filter(is_longer).map(Scope::by_hand);
+    let told: Vec<Scope> = scopes.map(Scope::in_batches).collect();
+    told.clone().into_iter().chain(told.into_iter().map(Scope::in_silence)).collect()
 }
 
 /// Scopes again in which the device tells of no ADD.

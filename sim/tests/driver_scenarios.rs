@@ -13,7 +13,7 @@ use tagmatch::device::verbs::{
 };
 use tagmatch::engine::{CancelOutcome, End};
 use tagmatch::ids::DeviceId;
-use tagmatch_sim::hca::{Counts, HcaConfig, LinkLayer};
+use tagmatch_sim::hca::{Counts, HcaConfig};
 use tagmatch_sim::hca_abi::{Drive, HcaControl};
 use tagmatch_sim::world::scope::{Message, Path, any, from};
 
@@ -363,7 +363,7 @@ fn b27_the_same_script_gives_the_same_with_offload_and_without() {
 #[test]
 fn b27_a_device_that_cannot_match_is_used_without_and_one_line_says_why_or_it_is_refused_cleanly() {
     let without = HcaConfig { log_tag_list: 0, ..HcaConfig::default() };
-    let roce = HcaConfig { link_layer: LinkLayer::Ethernet, ..HcaConfig::default() };
+    let roce = HcaConfig::default().on_ethernet();
     for (config, is_roce) in [(without, false), (roce, true)] {
         let hca = HcaControl::new(config, Drive::Steps).unwrap();
         let open = |tag_matching| {

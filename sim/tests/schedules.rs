@@ -74,6 +74,10 @@ fn add(to: &mut Statistics, from: &Statistics) {
     to.dels_too_late += from.dels_too_late;
     to.sync_requests += from.sync_requests;
     to.bounced += from.bounced;
+    to.set_aside += from.set_aside;
+    for (to, from) in to.first_in_software.iter_mut().zip(from.first_in_software) {
+        *to += from;
+    }
     for (to, from) in to.in_software.iter_mut().zip(from.in_software) {
         *to += from;
     }

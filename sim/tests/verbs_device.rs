@@ -16,7 +16,7 @@ use tagmatch::ids::{Tag, TagHandle, TransferId};
 use tagmatch::seam::{
     Answer, Buffer, Command, DataTarget, Event, Match, MatchStage, Operation, OperationDone, Remote,
 };
-use tagmatch_sim::hca::{Counts, HcaConfig, LinkLayer};
+use tagmatch_sim::hca::{Counts, HcaConfig};
 
 tagmatch_sim::hca_hooks!();
 
@@ -414,7 +414,7 @@ fn a_device_without_tag_matching_tells_every_message_as_an_arrival() {
 
 #[test]
 fn where_tag_matching_cannot_be_had_the_reason_is_told_or_opening_fails() {
-    let ethernet = hca(HcaConfig { link_layer: LinkLayer::Ethernet, ..HcaConfig::default() });
+    let ethernet = hca(HcaConfig::default().on_ethernet());
     let side = Side::new(&ethernet, config());
     let reason = side.device.refusal().unwrap();
     assert!(matches!(reason, TagMatchingRefusal::RoCe(_)), "{reason:?}");

@@ -18,7 +18,7 @@ use tagmatch::device::verbs::{VerbsConfig, VerbsDevice};
 use tagmatch::engine::{CancelOutcome, Completion, Config, End, Engine, Kind, Posting, Receive};
 use tagmatch::ids::{DeviceId, Ignore, MessageToken, PeerId, ReceiveId, Source, Tag};
 use tagmatch::matching::Pattern;
-use tagmatch::seam::{Buffer, Placer};
+use tagmatch::seam::{Add, Buffer, Placer};
 use tagmatch::wire;
 use tagmatch_sim::hca::{HcaConfig, Step};
 use tagmatch_sim::hca_abi::HcaControl;
@@ -51,12 +51,16 @@ struct Posted {
     end: Option<Completion>,
 }
 
-/// Writes held messages at once.
+/// Writes held messages at once, and puts receives into the list at once.
 struct Hand<'a>(&'a mut VerbsDevice);
 
 impl Placer for Hand<'_> {
     fn place(&mut self, _device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
         self.0.place_held(message, buffer)
+    }
+
+    fn add(&mut self, _device: DeviceId, add: &Add<'_>) -> bool {
+        self.0.add(add)
     }
 }
 

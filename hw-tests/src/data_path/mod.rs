@@ -110,6 +110,11 @@ impl Bench<'_> {
         &self.pd.device
     }
 
+    /// Whether it is rxe, which tells some errors in other words than cards do.
+    fn is_soft_roce(&self) -> bool {
+        self.device().attributes().orig_attr.vendor_id == VENDOR_OF_RXE
+    }
+
     fn cq(&self) -> Result<Rc<Cq>, String> {
         Cq::new(self.device(), 127, None).map_err(|errno| format!("ibv_create_cq failed with errno {errno}"))
     }
@@ -217,4 +222,6 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, seen: &T) -> R
     if expected == seen { Ok(()) } else { Err(format!("{what}: expected {expected:?}, saw {seen:?}")) }
 }
 
+/// What rxe calls its vendor (drivers/infiniband/sw/rxe/rxe_param.h, RXE_VENDOR_ID).
+const VENDOR_OF_RXE: u32 = 0x00ff_ffff;
 const PATIENCE: Duration = Duration::from_secs(10);

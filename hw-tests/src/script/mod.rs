@@ -64,6 +64,12 @@ impl Script {
         self
     }
 
+    /// Messages that it sends.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        messages(&self.steps)
+    }
+
     /// Holds only on a device that reads this point of TM-CONTRACT 14 as we do.
     #[must_use]
     pub fn assuming(mut self, point: &'static str) -> Self {
@@ -243,6 +249,29 @@ pub enum Advance {
     Read,
     /// Anything, in the smallest piece there is; no timer.
     Any,
+}
+
+fn messages(steps: &[Step]) -> u64 {
+    let of = |step: &Step| match step {
+        Step::Send(_) => 1,
+        Step::Repeat(times, steps) => u64::from(*times) * messages(steps),
+        Step::InsidePoll(_, steps) => messages(steps),
+        Step::Create(..)
+        | Step::Post { .. }
+        | Step::Receives { .. }
+        | Step::Settle
+        | Step::Advance(_)
+        | Step::Poll(_)
+        | Step::Completions(_)
+        | Step::InAnyOrder(_)
+        | Step::Sent(..)
+        | Step::Finished(_)
+        | Step::Buffer(..)
+        | Step::FailQp(_)
+        | Step::DestroyQp(_)
+        | Step::DestroySrq(_) => 0,
+    };
+    steps.iter().map(of).sum()
 }
 
 /// A list of operations that are taken.

@@ -156,8 +156,14 @@ impl Device {
         self.port_attributes.link_layer as u32 == IBV_LINK_LAYER_ETHERNET
     }
 
-    /// The way from this port back to itself.
-    pub(super) fn loopback(&self) -> ibv_ah_attr {
+    /// The GID in use; zero where none is needed.
+    #[must_use]
+    pub fn gid(&self) -> [u8; 16] {
+        self.gid.raw
+    }
+
+    /// The way from this port to the one with this GID, or back to itself.
+    pub(super) fn way(&self, gid: Option<[u8; 16]>) -> ibv_ah_attr {
         let mut way = ibv_ah_attr {
             dlid: self.port_attributes.lid,
             sl: 0,
@@ -166,7 +172,7 @@ impl Device {
         };
         if self.is_ethernet() || u32::from(self.port_attributes.flags) & IBV_QPF_GRH_REQUIRED != 0 {
             way.is_global = 1;
-            way.grh.dgid = self.gid;
+            way.grh.dgid = gid.map_or(self.gid, |raw| ibv_gid { raw });
             way.grh.sgid_index = self.gid_index;
             way.grh.hop_limit = 64;
         }

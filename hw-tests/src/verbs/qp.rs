@@ -52,13 +52,21 @@ pub struct Connection {
     pub retries: u8,
     /// `rnr_retry`; 7: for ever.
     pub rnr_retries: u8,
+    /// The GID of the port of that QP; `None`: the own one.
+    pub gid: Option<[u8; 16]>,
 }
 
 impl Connection {
     /// To a QP, with 256 bytes a packet, retrying for ever while there is no receive.
     #[must_use]
     pub const fn to(qp_num: u32) -> Self {
-        Self { to: qp_num, mtu: 1, retries: 7, rnr_retries: 7 }
+        Self { to: qp_num, mtu: 1, retries: 7, rnr_retries: 7, gid: None }
+    }
+
+    /// To a QP of the port that has this GID.
+    #[must_use]
+    pub const fn over(qp_num: u32, gid: [u8; 16]) -> Self {
+        Self { gid: Some(gid), ..Self::to(qp_num) }
     }
 }
 
@@ -190,7 +198,7 @@ impl Qp {
             dest_qp_num: connection.to,
             max_dest_rd_atomic: reads,
             min_rnr_timer: 1,
-            ah_attr: self.pd.device.loopback(),
+            ah_attr: self.pd.device.way(connection.gid),
             ..ibv_qp_attr::default()
         };
         let mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;

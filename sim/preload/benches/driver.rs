@@ -25,9 +25,9 @@ use tagmatch::device::verbs::device::{HostMemory, Message, TagMatching, VerbsCon
 use tagmatch::device::verbs::memory::RemoteAccess;
 use tagmatch::device::verbs::{SimulatedHca, VerbsDevice};
 use tagmatch::engine::{Config, End, Engine, Kind, Receive};
-use tagmatch::ids::{DeviceId, Ignore, PeerId, Source, Tag};
+use tagmatch::ids::{DeviceId, Ignore, MessageToken, PeerId, Source, Tag};
 use tagmatch::matching::Pattern;
-use tagmatch::seam::{Answer, Buffer, Event, EventSink};
+use tagmatch::seam::{Add, Answer, Buffer, Event, EventSink, Placer};
 use tagmatch::wire::AppContext;
 
 fn main() -> ExitCode {
@@ -59,8 +59,8 @@ fn report(host: &Figures, all: &Figures, arguments: &Arguments) -> Result<ExitCo
             [ENGINE, BACKEND, DRIVER, LIBC].iter().map(round).collect();
         let record = json!({
             "what": format!(
-                "instructions per offloaded receive through libmlx5, {DEPTH} posted at a time, buffers of {BUFFER} \
-                 bytes, messages of {BYTES} bytes"
+                "instructions per offloaded receive through libmlx5, {DEPTH} posted at a time and each handed down at once, \
+                 buffers of {BUFFER} bytes, messages of {BYTES} bytes"
             ),
             "figures": figures,
             "the simulated card, sender's side included (a model)": of(all, CARD).round(),
@@ -134,22 +134,27 @@ fn count(function: &str) -> Result<Figures, String> {
 }
 
 /// What each object file spent by itself (valgrind manual, "Callgrind Format Specification"), and of this program each
-/// layer.
+/// layer. What the compiler drew into the bench's loop is told from the loop's own by its source file.
 fn read(file: &Path, program: &Path) -> Result<Figures, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let mut names: BTreeMap<(bool, &str), &str> = BTreeMap::new();
-    let (mut object, mut function, mut is_call) = ("", "", false);
+    let mut names: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    let (mut object, mut function, mut source, mut is_call) = ("", "", "", false);
     let mut figures = Figures::new();
     for line in text.lines() {
         if let Some((what, name)) = line.split_once("=(") {
             let (id, name) = name.split_once(") ").unwrap_or((name.trim_end_matches(')'), ""));
-            let is_object = what == "ob" || what == "cob";
-            if !name.is_empty() && (is_object || what == "fn" || what == "cfn") {
-                names.insert((is_object, id), name);
+            let kind = match what {
+                "ob" | "cob" => OBJECT,
+                "fn" | "cfn" => FUNCTION,
+                _ => SOURCE,
+            };
+            if !name.is_empty() {
+                names.insert((kind, id), name);
             }
             match what {
                 "ob" => object = id,
                 "fn" => function = id,
+                "fl" | "fi" | "fe" => source = id,
                 _ => {}
             }
         } else if line.starts_with("calls=") {
@@ -158,8 +163,8 @@ fn read(file: &Path, program: &Path) -> Result<Figures, String> {
             // Behind a call stands what it cost inside, which is counted where it was spent.
             if !std::mem::take(&mut is_call) {
                 let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok()).unwrap_or(0.0);
-                let name = |is_object, id| names.get(&(is_object, id)).copied().unwrap_or(id);
-                let who = who(name(true, object), name(false, function), program);
+                let name = |kind, id| names.get(&(kind, id)).copied().unwrap_or(id);
+                let who = who(name(OBJECT, object), name(FUNCTION, function), name(SOURCE, source), program);
                 *figures.entry(who.into()).or_default() += cost / f64::from(RECEIVES);
             }
         }
@@ -167,12 +172,12 @@ fn read(file: &Path, program: &Path) -> Result<Figures, String> {
     Ok(figures)
 }
 
-fn who(object: &str, function: &str, program: &Path) -> &'static str {
+fn who(object: &str, function: &str, source: &str, program: &Path) -> &'static str {
     let name = Path::new(object).file_name().and_then(|name| name.to_str()).unwrap_or(object);
     if Path::new(object) == program {
         return if function.contains("device::verbs") {
             BACKEND
-        } else if function.contains("driver::") {
+        } else if function.contains("driver::") && source.ends_with("benches/driver.rs") {
             LOOP
         } else {
             ENGINE
@@ -272,15 +277,17 @@ impl Setting {
         self.engine.handle_submitted(DEVICE, taken);
     }
 
-    /// A round of receives is posted, one after the other, and goes down.
+    /// A round of receives is posted, one after the other, and each is handed down at once.
     fn post(&mut self) {
         for number in 0..u64::from(DEPTH) {
             let pattern = Pattern { tag: Tag(number), ignore: Ignore::NONE, source: Source::Any };
             let address = self.memory.address + number * BUFFER;
             let buffer = Buffer { address, length: BUFFER, ..self.memory };
-            self.engine.post(&Receive { pattern, buffer, context: number, kind: Kind::Once });
-            self.submit();
+            let receive = Receive { pattern, buffer, context: number, kind: Kind::Once };
+            self.engine.post_placing(&receive, &mut Hand(&mut self.receiver));
         }
+        // What was not.
+        self.submit();
     }
 
     /// Everything that came is told, and completions are read.
@@ -309,6 +316,20 @@ impl Setting {
     }
 }
 
+/// The receiver's device, for its engine.
+struct Hand<'a>(&'a mut VerbsDevice);
+
+impl Placer for Hand<'_> {
+    fn place(&mut self, _: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
+        self.0.place_held(message, buffer)
+    }
+
+    #[inline]
+    fn add(&mut self, _: DeviceId, add: &Add<'_>) -> bool {
+        self.0.add(add)
+    }
+}
+
 struct Nobody;
 
 impl EventSink for Nobody {
@@ -318,6 +339,10 @@ impl EventSink for Nobody {
 }
 
 const INSIDE: &str = "--counted";
+// What names stand for in callgrind's files.
+const OBJECT: &str = "object";
+const FUNCTION: &str = "function";
+const SOURCE: &str = "source";
 const ENGINE: &str = "engine";
 const BACKEND: &str = "backend (device/verbs)";
 const LOOP: &str = "the bench's loop";

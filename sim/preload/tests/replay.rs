@@ -79,6 +79,30 @@ fn bench_compares_software_with_the_card_and_says_that_it_is_a_model() {
 }
 
 #[test]
+fn bench_measures_messages_matched_in_software_and_by_the_card_through_the_driver() {
+    let run = json(&tagmatch(&["bench", "--device", "hca", "--json", "--only", "depth"]));
+    let device = &run["devices"][0];
+    assert_eq!(
+        (&device["software"]["is_model"], &device["offload"]["is_model"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(device["offload"]["tags"], 1024, "{device}");
+    assert!(
+        device["versions"]["libmlx5"].is_string() && device["versions"]["firmware"].is_string(),
+        "{device}"
+    );
+    let points: Vec<&Value> = device["points"].as_array().into_iter().flatten().collect();
+    assert_eq!(points.len(), 14, "{device}");
+    for point in points {
+        let is_matched =
+            point["is_offload"] == true && point["at"].as_u64().is_some_and(|depth| depth < 1024);
+        let share = point["share_in_hardware"].as_f64();
+        assert_eq!(share, Some(if is_matched { 1.0 } else { 0.0 }), "{point}");
+        assert!(point["receiver_ns"].as_f64().is_some_and(|time| time > 0.0), "{point}");
+    }
+}
+
+#[test]
 fn without_the_card_the_program_says_how_to_get_it_and_ends_with_2() {
     let mut command = Command::new(program());
     command.args(["replay", "--device", "hca"]).env("TAGMATCH_HCA_LIB", "/nowhere/libtagmatch_hca.so");

@@ -17,12 +17,12 @@ use tagmatch::device::verbs::memory::RemoteAccess;
 use tagmatch::device::verbs::queue_pair::Patience;
 use tagmatch::device::verbs::{HostMemory, TagMatching, VerbsConfig, VerbsDevice};
 use tagmatch::ids::{DeviceId, MessageToken, PeerId, TagHandle};
-use tagmatch::seam::{Answer, Buffer, Capabilities, Command, DeviceError, Event, EventSink};
+use tagmatch::seam::{Add, Answer, Buffer, Capabilities, Command, DeviceError, Event, EventSink};
 use tagmatch::wire::{self, AppContext, OperationId, RemoteMemory, Rendezvous};
 
 use super::memory::{UserMemory, byte_of};
 use super::{EAGER_LIMIT, Turned};
-use crate::hca::{AcceptedBy, Role, Step};
+use crate::hca::{AcceptedBy, LinkLayer, Role, Step};
 use crate::hca_abi::HcaControl;
 use crate::world::scope::{Message, Scope};
 use crate::world::{Accepted, Acceptor, Machine, StepKind};
@@ -64,6 +64,7 @@ impl Card {
     pub(super) fn new(
         scope: &Scope,
         at: usize,
+        link: LinkLayer,
         hca: Arc<HcaControl>,
         memory: Arc<UserMemory>,
     ) -> Result<Self, String> {
@@ -77,6 +78,8 @@ impl Card {
         let peers = u32::try_from(peers.len()).unwrap_or(u32::MAX).max(1);
         let tags = scope.paths.get(at).map_or(0, |path| path.tags);
         let common = VerbsConfig {
+            // On Ethernet each card has an address of its own, which is none of this machine's.
+            gid_index: (link == LinkLayer::Ethernet).then_some(0),
             device: Some(hca.name().to_owned()),
             eager_limit: u32::try_from(EAGER_LIMIT).unwrap_or(u32::MAX),
             peers,
@@ -367,6 +370,16 @@ impl Device for Card {
         self.receiver.place_held(message, &buffer)
     }
 
+    fn add(&mut self, add: &Add<'_>) -> bool {
+        self.dirty = true;
+        let buffer = self.keyed(*add.buffer);
+        let is_added = self.receiver.add(&Add { buffer: &buffer, ..*add });
+        if is_added {
+            self.entries.insert(buffer.address, add.handle);
+        }
+        is_added
+    }
+
     fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError> {
         let mut ear = Ear { sink, key: self.key };
         let told = self.receiver.poll(max, &mut ear)?;
@@ -511,6 +524,7 @@ impl EventSink for Ear<'_> {
             | Event::Operation(_)
             | Event::Untagged { .. }
             | Event::Released(_)
+            | Event::SetAside { .. }
             | Event::PathLost { .. }
             | Event::DeviceFailed(_) => event.clone(),
         };

@@ -82,7 +82,7 @@ impl Bench {
                     hca.with(|hca| hca.counts())
                 )));
             }
-            let card = Card::new(scope, at, Arc::clone(hca), Arc::clone(&self.memory));
+            let card = Card::new(scope, at, self.link, Arc::clone(hca), Arc::clone(&self.memory));
             cards.push(card.map_err(Wrong::Refused)?);
         }
         Ok(cards)

@@ -66,6 +66,7 @@ pub fn wide(seed: u64) -> Scope {
         }
     }
     scope.silent_adds_max = random.one_of(&[0, 1, 3, 31]);
+    scope.added_by_hand = schedules::hands(&mut random);
     in_bytes(scope)
 }
 

@@ -66,6 +66,13 @@ impl Default for HcaConfig {
 }
 
 impl HcaConfig {
+    /// The same on Ethernet, with an address that every machine has.
+    #[must_use]
+    pub fn on_ethernet(self) -> Self {
+        let gid = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1];
+        Self { link_layer: LinkLayer::Ethernet, gid, ..self }
+    }
+
     /// `tm_caps.max_num_tags`
     #[must_use]
     pub const fn tags_max(&self) -> u32 {
@@ -93,6 +100,8 @@ pub struct Limits {
     pub cq_entries: u32,
     /// `max_mr`
     pub memory_regions: u32,
+    /// Bytes that one registration may lock, of which the device says nothing (`RLIMIT_MEMLOCK`).
+    pub locked: u64,
     /// `max_mr_size`
     pub memory_region_length: u64,
     /// `max_pd`
@@ -122,6 +131,7 @@ impl Default for Limits {
             cqs: 32_768,
             cq_entries: (1 << 22) - 1,
             memory_regions: 1 << 20,
+            locked: u64::MAX,
             memory_region_length: u64::MAX,
             protection_domains: 32_768,
             srqs: 32_768,

@@ -11,6 +11,11 @@ use super::requests::{
 use super::verbs::access;
 
 impl<M: HostMemory> Hca<M> {
+    /// Another `active_mtu` of the port (`ibv_mtu`), as after a change of the network's: what is connected stays as it is.
+    pub fn set_mtu(&mut self, mtu: u8) {
+        self.config.mtu = mtu;
+    }
+
     /// `open` of the device node.
     pub fn open_context(&mut self) -> ContextId {
         loop {
@@ -73,7 +78,7 @@ impl<M: HostMemory> Hca<M> {
     ///
     /// # Errors
     /// EINVAL: flags, a length of 0, an end beyond the address space, an `hca_va` of another page offset. EFAULT:
-    /// not memory. ENOMEM: too many.
+    /// not memory. ENOMEM: too many, or more than may be locked.
     pub fn register_memory(
         &mut self,
         context: ContextId,
@@ -97,7 +102,9 @@ impl<M: HostMemory> Hca<M> {
         if !self.memory.is_mapped(start, length) {
             return Err(Errno::FAULT);
         }
-        if self.regions.len() >= self.config.limits.memory_regions as usize {
+        if length > self.config.limits.locked
+            || self.regions.len() >= self.config.limits.memory_regions as usize
+        {
             return Err(Errno::NO_MEMORY);
         }
         let key = self.regions.insert(context, request.pd.0, request);

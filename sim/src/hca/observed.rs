@@ -11,6 +11,7 @@ use super::device::Hca;
 use super::drive::Step;
 use super::memory::HostMemory;
 use super::packet::{Body, Operation, Packet, Request};
+use super::requests::{AsyncEvent, Element};
 
 /// A message to a shared receive queue was accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -88,6 +89,15 @@ impl<M: HostMemory> Hca<M> {
         let numbers: Vec<u32> = self.srqs.keys().copied().collect();
         for srqn in numbers {
             self.fail_srq(srqn);
+        }
+    }
+
+    /// Every context is told of something that happened to the device or its port; nothing else changes.
+    pub fn tell_all(&mut self, event_type: u32) {
+        for context in self.contexts.iter().copied() {
+            // Which port.
+            let event = AsyncEvent { context, event_type, element: Element::Device, user_handle: 1 };
+            self.async_events.push_back(event);
         }
     }
 

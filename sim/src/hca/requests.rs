@@ -313,6 +313,8 @@ pub enum Element {
     Qp(Handle),
     /// An SRQ.
     Srq(Handle),
+    /// A port, or the device itself.
+    Device,
 }
 
 /// An asynchronous event.

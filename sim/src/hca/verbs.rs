@@ -99,6 +99,12 @@ pub mod event {
     pub const COMMUNICATION_ESTABLISHED: u32 = 4;
     /// `IBV_EVENT_SQ_DRAINED`
     pub const SQ_DRAINED: u32 = 5;
+    /// `IBV_EVENT_DEVICE_FATAL`
+    pub const DEVICE_FATAL: u32 = 8;
+    /// `IBV_EVENT_PORT_ACTIVE`
+    pub const PORT_ACTIVE: u32 = 9;
+    /// `IBV_EVENT_PORT_ERR`
+    pub const PORT_ERROR: u32 = 10;
     /// `IBV_EVENT_SRQ_ERR`
     pub const SRQ_ERROR: u32 = 14;
     /// `IBV_EVENT_SRQ_LIMIT_REACHED`

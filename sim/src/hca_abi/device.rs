@@ -234,6 +234,7 @@ const fn charge(element: Element) -> Charge {
         Element::Cq(handle) => (EventKind::Cq, handle.0),
         Element::Qp(handle) => (EventKind::Qp, handle.0),
         Element::Srq(handle) => (EventKind::Srq, handle.0),
+        Element::Device => (EventKind::Device, 0),
     }
 }
 

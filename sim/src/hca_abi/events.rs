@@ -40,6 +40,8 @@ pub(crate) enum EventKind {
     Qp,
     /// Asynchronous events of an SRQ.
     Srq,
+    /// Asynchronous events of the device.
+    Device,
 }
 
 #[derive(Clone, Copy, Debug)]

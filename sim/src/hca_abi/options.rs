@@ -57,7 +57,7 @@ impl Options {
                     u8::try_from(log).ok().filter(|log| *log <= 15).ok_or_else(unknown)?;
             }
             ("link", "infiniband") => self.config.link_layer = LinkLayer::InfiniBand,
-            ("link", "ethernet") => self.config.link_layer = LinkLayer::Ethernet,
+            ("link", "ethernet") => self.config = self.config.on_ethernet(),
             ("rendezvous", "on") => self.config.rendezvous = true,
             ("rendezvous", "off") => self.config.rendezvous = false,
             ("drive", "thread") => self.drive = Drive::Thread,

@@ -177,6 +177,7 @@ impl Book {
                 format!("{} {result}, device's count {phase:#06x}", words_of(done.operation, receive))
             }
             Event::Released(handle) => format!("{} released", named(*handle)),
+            Event::SetAside { handle, .. } => format!("{} set aside", named(*handle)),
             Event::Untagged { .. } => "a message without a tag".to_owned(),
             Event::PathLost { peer } => format!("the path to peer {} is lost", peer.0),
             Event::DeviceFailed(error) => format!("failed: {error}"),

@@ -27,7 +27,7 @@ mod user;
 use std::sync::Arc;
 
 use tagmatch::device::soft::{NoMemory, SoftDevice, Step};
-use tagmatch::engine::{Config, Engine};
+use tagmatch::engine::{Config, Engine, Kind, Posting, Receive};
 use tagmatch::ids::DeviceId;
 use tagmatch::offload::{Fault, TagLayout};
 use tagmatch::seam::{Answer, Command, Event, EventSink, Operation};
@@ -127,6 +127,9 @@ impl<D: Machine> World<D> {
             for bounce in 0..path.bounces {
                 engine.add_bounce_buffer(id, places.bounce(id, bounce, capabilities.eager_limit));
             }
+        }
+        if scope.added_by_hand != 0 {
+            use_records(&mut engine, scope, places)?;
         }
         let options = Options { acceptance_order: scope.acceptance_order, ..Options::default() };
         let mut world = Self {
@@ -403,6 +406,30 @@ impl<D: Machine> World<D> {
     }
 }
 
+/// Receives are posted and cancelled while no device may take any: as many records as the scope has receives were used
+/// then. Only where that is so goes a receive down while it is posted.
+fn use_records(engine: &mut Engine, scope: &Scope, places: Places) -> Result<(), Wrong> {
+    let devices = || (0..scope.paths.len()).map(device_id);
+    devices().for_each(|device| engine.set_offload(device, false));
+    let mut ids = Vec::new();
+    for number in 0..u32::try_from(scope.receives.len()).unwrap_or(u32::MAX) {
+        let buffer = places.buffer(number, scope::EAGER_LIMIT);
+        let receive = Receive { pattern: scope::any(0, 0), buffer, context: 0, kind: Kind::Once };
+        match engine.post(&receive) {
+            Posting::Queued(id) => ids.push(id),
+            posting @ (Posting::Matched(_) | Posting::Placed(_)) => {
+                return Err(Wrong::Completion(format!("{posting:?}, and nothing was sent")));
+            }
+        }
+    }
+    for id in ids {
+        let _cancelled = engine.cancel(id);
+    }
+    while engine.poll_completion().is_some() {}
+    devices().for_each(|device| engine.set_offload(device, true));
+    Ok(())
+}
+
 /// Who is to hear of an observation.
 #[derive(Clone, Copy)]
 struct Monitors {
@@ -439,6 +466,7 @@ impl EventSink for Ear<'_> {
             | Event::Operation(_)
             | Event::Untagged { .. }
             | Event::Released(_)
+            | Event::SetAside { .. }
             | Event::PathLost { .. }
             | Event::DeviceFailed(_) => {}
         }

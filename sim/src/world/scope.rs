@@ -34,6 +34,9 @@ pub struct Scope {
     pub batched: bool,
     /// What a device holds in full is written while its receive is posted, and not by a command.
     pub placing: bool,
+    /// By receive, its bit: where it can go down while it is posted, the user's hand puts it into the list, and not a
+    /// command.
+    pub added_by_hand: u64,
     /// Hold the run to the acceptance order across senders as well, every arrival an interval (one TM device).
     pub acceptance_order: bool,
 }
@@ -259,6 +262,11 @@ impl Scope {
         self
     }
 
+    /// Whether this receive is put into a list while it is posted, where it can be.
+    pub(super) const fn is_added_by_hand(&self, receive: u32) -> bool {
+        self.added_by_hand >> (receive % u64::BITS) & 1 == 1
+    }
+
     /// A device fails. Then what it had matched and not told is void: its matches are intervals.
     #[must_use]
     pub fn is_failing(&self) -> bool {
@@ -269,6 +277,14 @@ impl Scope {
     #[must_use]
     pub fn in_batches(mut self) -> Self {
         self.batched = true;
+        self
+    }
+
+    /// Receives are put into lists while they are posted.
+    #[must_use]
+    pub fn by_hand(mut self) -> Self {
+        self.name += ", by hand";
+        self.added_by_hand = u64::MAX;
         self
     }
 

@@ -3,7 +3,7 @@
 use tagmatch::engine::{CancelOutcome, Kind, Posting, Receive};
 use tagmatch::ids::{DeviceId, MessageToken, PeerId};
 use tagmatch::matching::{Pattern, Stay};
-use tagmatch::seam::{Buffer, Placer};
+use tagmatch::seam::{Add, Buffer, Command, Placer};
 
 use super::book::Decision;
 use super::scope::Op;
@@ -55,13 +55,15 @@ impl<D: Machine> World<D> {
             context: u64::from(receive),
             kind: Kind::Once,
         };
-        let mut hand = Hand { devices: &mut self.devices, placed: None };
-        let posting = if self.scope.placing {
+        let may_add = self.scope.is_added_by_hand(receive);
+        let may_place = self.scope.placing;
+        let mut hand = Hand { devices: &mut self.devices, may_place, may_add, placed: None, added: None };
+        let posting = if may_place || may_add {
             self.engine.post_placing(&posted, &mut hand)
         } else {
             self.engine.post(&posted)
         };
-        let placed = hand.placed;
+        let Hand { placed, added, .. } = hand;
         let progress = &mut self.book.progress[receive as usize];
         progress.posted = true;
         let took = match posting {
@@ -81,6 +83,10 @@ impl<D: Machine> World<D> {
         };
         let (name, pattern) = (ReceiveName(receive), it.pattern);
         self.observe(Observation::Post { receive: name, pattern, stay: Stay::Once, took }, Monitors::BOTH)?;
+        if let Some((at, add)) = added {
+            self.tell(|| "    by hand:".to_owned());
+            self.handle_command(at, &add)?;
+        }
         match (posting, placed) {
             (Posting::Placed(message), Some((at, token))) => {
                 if self.book.take_token(at, token) != Some(message.app_ctx) {
@@ -198,19 +204,31 @@ impl<D: Machine> World<D> {
     }
 }
 
-/// Writes at once, and remembers what.
+/// Writes at once, puts into lists at once, and remembers what.
 struct Hand<'a, D> {
     devices: &'a mut [D],
+    may_place: bool,
+    may_add: bool,
     placed: Option<(usize, MessageToken)>,
+    added: Option<(usize, Command)>,
 }
 
 impl<D: Machine> Placer for Hand<'_, D> {
     fn place(&mut self, device: DeviceId, message: MessageToken, buffer: &Buffer) -> bool {
         let at = usize::from(device.0);
-        let is_placed = self.devices[at].place_held(message, buffer);
+        let is_placed = self.may_place && self.devices[at].place_held(message, buffer);
         if is_placed {
             self.placed = Some((at, message));
         }
         is_placed
+    }
+
+    fn add(&mut self, device: DeviceId, add: &Add<'_>) -> bool {
+        let at = usize::from(device.0);
+        let is_added = self.may_add && self.devices[at].add(add);
+        if is_added {
+            self.added = Some((at, add.command()));
+        }
+        is_added
     }
 }
