@@ -321,7 +321,7 @@ fn info_names_build_and_devices() {
 
 #[test]
 fn bench_measures_what_is_asked_for() {
-    let output = tagmatch(&["bench", "--json", "--only", "minife8"]);
+    let output = tagmatch(&["bench", "--device", "soft", "--json", "--only", "minife8"]);
     assert_eq!(code(&output), Some(0), "{}", complaints(&output));
     let json: serde_json::Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
@@ -329,7 +329,8 @@ fn bench_measures_what_is_asked_for() {
     assert_eq!(json["rows"][0]["name"], "minife8-busy.r2");
     assert!(json["rows"][0]["results"][0]["ns_per_event"].is_f64());
     assert!(json["instructions_counted"].is_boolean());
-    assert_eq!((&json["tags"], &json["layout"]), (&1024.into(), &"source-in-tag".into()));
+    let settings = &json["settings"];
+    assert_eq!((&settings["tags"], &settings["layout"]), (&1024.into(), &"source-in-tag".into()));
 
     let output = tagmatch(&["bench", "--only", "no such thing"]);
     assert_eq!(code(&output), Some(2));

@@ -153,6 +153,46 @@ fn what_anybody_may_write_is_not_loaded() {
 }
 
 #[test]
+fn what_anybody_may_write_is_not_loaded_where_the_path_names_it_already() {
+    let world = World::new("writable already", OPEN_MPI);
+    world.run(&["mpirun", "program"]);
+    let run = || {
+        let mut command = world.command(&["mpirun", "program"]);
+        command.env("FI_PROVIDER_PATH", world.provider());
+        command.output().unwrap_or_else(|error| panic!("{error}"))
+    };
+    assert_eq!(run().status.code(), Some(7));
+    for (name, open, shut) in [("tagmatch-fi", 0o777, 0o755), ("libtagmatch_fi.so", 0o666, 0o644)] {
+        world.set_mode(name, open);
+        let output = run();
+        assert_eq!(output.status.code(), Some(125));
+        assert!(complaints(&output).contains("can be written by anybody"), "{}", complaints(&output));
+        world.set_mode(name, shut);
+    }
+}
+
+#[test]
+fn parameters_that_are_set_go_to_processes_on_other_machines() {
+    let world = World::new("parameters", OPEN_MPI);
+    let mut command = world.command(&["mpirun", "program"]);
+    command.env("FI_TAGMATCH_IFACE", "eth0").env("FI_TAGMATCH_JOB_KEY", "sixteen and more");
+    let output = command.output().unwrap_or_else(|error| panic!("{error}"));
+    let text = out(&output);
+    let passed = "-x FI_PROVIDER_PATH -x FI_TAGMATCH_IFACE -x FI_TAGMATCH_JOB_KEY program\n";
+    assert!(text.ends_with(passed), "{text}");
+}
+
+#[test]
+fn what_cannot_be_said_stops_nothing() {
+    let world = World::new("unsaid", OPEN_MPI);
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap_or_else(|error| panic!("{error}"));
+    let output = world.command(&["mpirun", "-v", "program"]).stderr(full()).output();
+    assert_eq!(output.ok().and_then(|output| output.status.code()), Some(7));
+    let output = world.command(&["mpirun", "--mpirun", "no-such-mpirun", "program"]).stderr(full()).output();
+    assert_eq!(output.ok().and_then(|output| output.status.code()), Some(127));
+}
+
+#[test]
 fn what_is_missing_or_unknown_is_named() {
     let world = World::new("missing", "Some MPI 1.0");
     let output = world.run(&["mpirun", "program"]);

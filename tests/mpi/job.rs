@@ -1,6 +1,8 @@
 //! One job: a program on so many ranks, by `tagmatch mpirun`, with a limit of time.
 
 use crate::installed::{Mpi, folder};
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -22,17 +24,25 @@ pub(crate) struct Setup {
     /// Arguments of programs that hold for this setup alone.
     extra: Option<(&'static str, &'static str)>,
     library: PathBuf,
+    /// On a simulated card, which all of its processes share.
+    on_card: bool,
 }
 
 impl Setup {
     /// With these arguments of `tagmatch mpirun`.
     pub(crate) fn new(mpi: &'static Mpi, arguments: &'static [&'static str]) -> Self {
-        Self { mpi, arguments, extra: None, library: library().to_owned() }
+        Self { mpi, arguments, extra: None, library: library().to_owned(), on_card: false }
     }
 
     /// And with this argument of this program.
     pub(crate) fn with(mut self, program: &'static str, argument: &'static str) -> Self {
         self.extra = Some((program, argument));
+        self
+    }
+
+    /// On a simulated card.
+    pub(crate) fn on_card(mut self) -> Self {
+        self.on_card = true;
         self
     }
 
@@ -43,7 +53,7 @@ impl Setup {
         fs::create_dir_all(&broken)
             .and_then(|()| fs::write(&library, "no library"))
             .unwrap_or_else(|error| panic!("{error}"));
-        Self { mpi, arguments: &[], extra: None, library }
+        Self { mpi, arguments: &[], extra: None, library, on_card: false }
     }
 
     /// The job must end well and say that all was right.
@@ -59,6 +69,21 @@ impl Setup {
         );
     }
 
+    /// The job must end well: counters of all its processes together.
+    pub(crate) fn counters(&self, job: Job) -> HashMap<String, u64> {
+        let file = folder().join(format!("counters-{}-{}", std::process::id(), job.program));
+        let output = self.run_with(job, &[("FI_TAGMATCH_STATS", file.as_os_str())]);
+        let said = text(&output);
+        assert!(output.status.success(), "{job:?}: {}: {said}", output.status);
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let _removed = fs::remove_file(&file);
+        let mut counters = HashMap::new();
+        for (name, value) in text.lines().filter_map(|line| line.split_once(' ')) {
+            *counters.entry(name.to_owned()).or_default() += value.parse::<u64>().unwrap_or(0);
+        }
+        counters
+    }
+
     /// The job must fail in time: what it said.
     pub(crate) fn fails(&self, job: Job) -> String {
         let output = self.run(job);
@@ -69,10 +94,18 @@ impl Setup {
     }
 
     fn run(&self, job: Job) -> Output {
+        self.run_with(job, &[])
+    }
+
+    fn run_with(&self, job: Job, variables: &[(&str, &OsStr)]) -> Output {
         let ready = self.mpi.ready();
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=10", SECONDS, env!("CARGO_BIN_EXE_tagmatch"), "mpirun", "--mpirun"]);
+        command.args(["--kill-after=10", SECONDS]);
+        if self.on_card {
+            command.args([env!("CARGO_BIN_EXE_tagmatch"), "hca", "--"]);
+        }
+        command.args([env!("CARGO_BIN_EXE_tagmatch"), "mpirun", "--mpirun"]);
         command.arg(&ready.mpirun).args(self.arguments);
         command
             .args(["-n", &job.ranks.to_string()])
@@ -86,6 +119,7 @@ impl Setup {
                 command.env_remove(name);
             }
         }
+        command.envs(variables.iter().copied());
         command.env("TAGMATCH_FI_LIB", &self.library).stdin(Stdio::null());
         command.output().unwrap_or_else(|error| panic!("timeout cannot be run: {error}"))
     }
@@ -93,7 +127,7 @@ impl Setup {
 
 /// The provider, built as the rest is: it belongs to another package, whose libraries cargo does not build for these
 /// tests.
-fn library() -> &'static Path {
+pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let program = Path::new(env!("CARGO_BIN_EXE_tagmatch"));
@@ -116,7 +150,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-static TURN: Mutex<()> = Mutex::new(());
+/// One job at a time.
+pub(crate) static TURN: Mutex<()> = Mutex::new(());
 /// Time limit of one job, far above what any needs. `timeout` answers 124 then.
 const SECONDS: &str = "180";
 const TIMED_OUT: i32 = 124;

@@ -9,10 +9,10 @@ use crate::{End, HcaArguments};
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, Write};
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -21,7 +21,8 @@ use tagmatch::device::verbs::launch;
 /// Run the program: the exit code.
 pub(crate) fn run(arguments: &HcaArguments) -> u8 {
     run_program(arguments).unwrap_or_else(|failure| {
-        eprintln!("tagmatch hca: {}", harmless(failure.what));
+        // If that cannot be written, nobody is there to be told.
+        let _ = writeln!(io::stderr().lock(), "tagmatch hca: {}", harmless(failure.what));
         failure.code
     })
 }
@@ -54,13 +55,21 @@ fn run_program(arguments: &HcaArguments) -> Result<u8, Failure> {
 
 /// Run this program once more, with the same arguments and a card that it drives itself: how that ended.
 pub(crate) fn run_again(tags: u32) -> End {
-    run_driven(tags).unwrap_or_else(|what| {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    let end = run_driven(&arguments, tags).and_then(|status| match status.code() {
+        Some(0) => Ok(End::AsExpected),
+        Some(1) => Ok(End::Disagreement),
+        Some(_) => Ok(End::Unusable),
+        None => Err(format!("the run on the simulated card ended with {status}")),
+    });
+    end.unwrap_or_else(|what| {
         complain(format_args!("--device hca: {what}"));
         End::Unusable
     })
 }
 
-fn run_driven(tags: u32) -> Result<End, String> {
+/// Run this program with these arguments and a card of so many tags that it drives itself: how that ended.
+pub(crate) fn run_driven(arguments: &[OsString], tags: u32) -> Result<ExitStatus, String> {
     let library = library()?;
     if env::var_os(AGAIN).is_some() {
         return Err(format!("{} was preloaded, and its functions are not there", library.display()));
@@ -69,16 +78,10 @@ fn run_driven(tags: u32) -> Result<End, String> {
     let program = env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
     let library = run.loadable(library)?;
     let mut command = Command::new(program);
-    command.args(env::args_os().skip(1)).env(AGAIN, "1");
+    command.args(arguments).env(AGAIN, "1");
     let command = on_card(&mut command, &library, &run, &format!("tags={tags},{DRIVEN}"));
     let status = launch::run(command, &run.alive);
-    let status = status.map_err(|error| format!("this program cannot be run again: {error}"))?;
-    match status.code() {
-        Some(0) => Ok(End::AsExpected),
-        Some(1) => Ok(End::Disagreement),
-        Some(_) => Ok(End::Unusable),
-        None => Err(format!("the run on the simulated card ended with {status}")),
-    }
+    status.map_err(|error| format!("this program cannot be run again: {error}"))
 }
 
 /// The command on a card of its own.
@@ -228,9 +231,19 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// Remove a run directory whose lock is free.
+/// Remove a run directory of this user's whose lock is free. Others may put anything into a folder that all share: what
+/// is no such directory is left alone, and does not keep who looks at it.
 fn remove_unused(path: &Path) {
-    if File::open(path.join(ALIVE)).is_ok_and(|alive| alive.try_lock().is_ok()) {
+    let is_own = |found: fs::Metadata| {
+        found.is_dir() && fs::metadata("/proc/self").is_ok_and(|own| own.uid() == found.uid())
+    };
+    if !fs::symlink_metadata(path).is_ok_and(is_own) {
+        return;
+    }
+    // To open a pipe would wait for whoever writes to it.
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let Ok(alive) = File::options().read(true).custom_flags(flags).open(path.join(ALIVE)) else { return };
+    if alive.metadata().is_ok_and(|found| found.is_file()) && alive.try_lock().is_ok() {
         // Nobody is left who could be told of a failure; the next run tries again.
         let _ = fs::remove_dir_all(path);
     }

@@ -151,8 +151,8 @@ fn text(info: &Info) -> String {
 #[cfg(target_os = "linux")]
 mod provider {
     use super::Parameter;
-    use tagmatch::provider::matching::{NO_DEVICE, matcher};
-    use tagmatch::provider::parameters::{Parameters, TagMatching};
+    use tagmatch::provider::matching::choose;
+    use tagmatch::provider::parameters::Parameters;
 
     pub(super) use tagmatch::provider::abi::LAYOUTS;
 
@@ -170,13 +170,12 @@ mod provider {
     }
 
     pub(super) fn matching() -> String {
-        let asked = match Parameters::from_environment() {
-            Ok(parameters) => parameters.tag_matching,
+        let parameters = match Parameters::from_environment() {
+            Ok(parameters) => parameters,
             Err(refused) => return format!("nobody: {refused}"),
         };
-        match matcher(asked) {
-            Ok(matcher) if asked == TagMatching::Auto => format!("{matcher} ({NO_DEVICE})"),
-            Ok(matcher) => matcher.to_string(),
+        match choose(&parameters) {
+            Ok(choice) => choice.to_string(),
             Err(refused) => format!("nobody: {refused}"),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 all is as expected; 1 a result was not as expected; 2 the input or the arguments cannot be used.
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod bench;
 mod build;
 mod device;
@@ -16,6 +17,8 @@ mod offload;
 mod output;
 mod reasons;
 mod replay;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod rxe;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod sender;
 #[cfg(target_os = "linux")]
@@ -48,9 +51,10 @@ enum Command {
     /// Replay traces of real MPI programs, and check every expected result.
     #[command(after_help = EXIT_CODES)]
     Replay(ReplayArguments),
-    /// Measure matching over the recorded traces and made-up mixes.
-    #[command(after_help = BENCH_HELP)]
-    Bench(BenchArguments),
+    /// Measure offload against software, over all devices that there are; tables, JSON, a page with plots.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(after_help = bench::HELP)]
+    Bench(bench::BenchArguments),
     /// Show the devices seen with their limits, and what this program was built from.
     Info(InfoArguments),
     /// The senders of a replay in a process of their own.
@@ -64,6 +68,10 @@ enum Command {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[command(after_help = hca_help())]
     Hca(HcaArguments),
+    /// Run any command in a Linux with soft-RoCE devices, whatever this machine's kernel has: no card, no privileges.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(after_help = RXE_HELP)]
+    Rxe(rxe::RxeArguments),
     /// Run an MPI program over this project's libfabric provider, with an unmodified Open MPI or MPICH.
     ///
     /// Finds mpirun in PATH, sets what makes it use the provider, and becomes it: signals, input and exit status are its
@@ -109,25 +117,6 @@ struct ReplayArguments {
     /// Print one JSON document instead of a table.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Args)]
-struct BenchArguments {
-    /// Seed of the made-up mixes and of hashing.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Print one JSON document instead of a table.
-    #[arg(long)]
-    json: bool,
-    /// The device that software is compared with: soft, hca, verbs or a name, as for replay.
-    #[arg(long, value_name = "DEVICE", default_value = "soft")]
-    device: Device,
-    /// How many entries of its matching list the device is asked for, 1 to 32767.
-    #[arg(long, value_name = "N", default_value_t = TAGS, value_parser = tags)]
-    tags: u32,
-    /// Only those whose name contains this.
-    #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -205,6 +194,12 @@ struct MpiArguments {
     /// A value for FI_TAGMATCH_TM: off, soft (a model of a matching device), auto, require.
     #[arg(long, value_name = "VALUE", value_parser = ["off", "soft", "auto", "require"])]
     tm: Option<String>,
+    /// A value for FI_TAGMATCH_NET: tcp, verbs, auto (verbs where a device is named or must match).
+    #[arg(long, value_name = "VALUE", value_parser = ["tcp", "verbs", "auto"])]
+    net: Option<String>,
+    /// A value for FI_TAGMATCH_DEVICE: the name of a verbs device.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
     /// Where messages carry their source.
     #[arg(long, value_enum, default_value_t)]
     layout: mpi::TagLayout,
@@ -274,6 +269,7 @@ impl From<LayoutArgument> for Layout {
 fn main() -> ExitCode {
     let end = match Arguments::parse().command {
         Command::Replay(arguments) => replay::run(&arguments),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Trace(TraceCommand::Check { files }) => trace::check(&files),
@@ -281,6 +277,8 @@ fn main() -> ExitCode {
         Command::Sender => sender::run(),
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         Command::Hca(arguments) => return ExitCode::from(hca::run(&arguments)),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Rxe(arguments) => return ExitCode::from(rxe::run(arguments)),
         #[cfg(target_os = "linux")]
         Command::Mpirun(arguments) => return ExitCode::from(mpi::run(&arguments)),
         #[cfg(target_os = "linux")]
@@ -324,17 +322,17 @@ const EXIT_CODES: &str = "Exit codes: 0 all as expected; 1 a result was not as e
 const HCA_EXIT_CODES: &str = "Exit codes: the program's; 128 and more: it was ended by a signal; 125: there is no device; \
     126: the program cannot be run; 127: there is no such program; 2: the arguments cannot be used.";
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+const RXE_HELP: &str = "\
+The command runs as root of its machine, in this directory, with this environment and no input. It sees this machine's \
+files; what it writes is lost, but for --out. Variables tell it of the devices, in order: TAGMATCH_RXE_DEVICES (rxe0 \
+rxe1), TAGMATCH_RXE_ADDRESSES, TAGMATCH_RXE_INTERFACES, TAGMATCH_RXE_GIDS (indices); with --hosts 2 each machine has one \
+device, the second address is the other machine's, TAGMATCH_RXE_HOST is 0 or 1, and TAGMATCH_RXE_SHARE is a directory \
+that both can write.
+
+Exit codes: the command's; 70: the machine panicked; 71: it did not come up, twice; 72: its devices could not be made; \
+124: the command did not end in its time; 125: it was not run; 2: the arguments cannot be used.";
+
 #[cfg(target_os = "linux")]
 const MPIRUN_EXIT_CODES: &str = "Exit codes: mpirun's; 125: the provider cannot be used; 126: mpirun cannot be run; \
     127: there is no mpirun.";
-
-const BENCH_HELP: &str = "\
-Names of made-up mixes say which list is long, how long, in which order it is emptied, and what receives look at: \
-\"posted 16 random four\" posts 16 receives, lets their messages come in random order, and has the four kinds of \
-receives in turn (one tag or any tag, of one source or any source). full: the whole tag and one source; partial: all \
-but one bit of the tag, and one source.
-
-\"naive\" and \"matcher\" run over the tags as recorded; \"engine, no tags\" and \"offload\" always with the source in \
-the tag, as replay does with --layout source-in-tag.
-
-Exit codes: 0 measured; 1 a result was not as expected; 2 the input or the arguments cannot be used.";

@@ -25,7 +25,11 @@ pub(crate) fn cost(
     let mut times = Vec::with_capacity(REPEATS_MAX);
     let mut instructions = None;
     let begin = Instant::now();
-    while times.len() < REPEATS_MAX && (times.len() < REPEATS_MIN || begin.elapsed() < LONG_ENOUGH) {
+    let is_enough = |count: usize| {
+        let spent = begin.elapsed();
+        count >= REPEATS_MAX || count >= REPEATS_MIN && spent >= LONG_ENOUGH || count > 0 && spent >= TOO_LONG
+    };
+    while !is_enough(times.len()) {
         target.reset()?;
         counter.start();
         let start = Instant::now();
@@ -85,6 +89,36 @@ impl Counter {
         return false;
     }
 
+    /// Count on, without beginning anew.
+    pub(crate) fn go_on(&mut self) {
+        #[cfg(target_os = "linux")]
+        if let Some(counter) = &mut self.counter
+            && counter.enable().is_err()
+        {
+            self.counter = None;
+        }
+    }
+
+    /// Do not count for now.
+    pub(crate) fn pause(&mut self) {
+        #[cfg(target_os = "linux")]
+        if let Some(counter) = &mut self.counter
+            && counter.disable().is_err()
+        {
+            self.counter = None;
+        }
+    }
+
+    /// Nothing was counted yet.
+    pub(crate) fn clear(&mut self) {
+        #[cfg(target_os = "linux")]
+        if let Some(counter) = &mut self.counter
+            && counter.disable().and_then(|()| counter.reset()).is_err()
+        {
+            self.counter = None;
+        }
+    }
+
     /// Count from 0. What cannot be counted is left out.
     fn start(&mut self) {
         #[cfg(target_os = "linux")]
@@ -96,7 +130,7 @@ impl Counter {
     }
 
     /// Stop, and say how many there were.
-    fn stop(&mut self) -> Option<u64> {
+    pub(crate) fn stop(&mut self) -> Option<u64> {
         #[cfg(target_os = "linux")]
         {
             let counter = self.counter.as_mut()?;
@@ -107,6 +141,8 @@ impl Counter {
     }
 }
 
+/// A replay that takes so long is done once.
+const TOO_LONG: Duration = Duration::from_secs(1);
 /// At least so many replays for a median,
 const REPEATS_MIN: usize = 3;
 /// and no more than so many,

@@ -5,6 +5,7 @@
 //! status are its own and nothing is left to clean up. `env` prints the same for a shell.
 //! All is set by variables: what stands on the command line or is set already wins over them.
 
+mod command_line;
 mod kind;
 mod place;
 mod settings;
@@ -16,8 +17,9 @@ use kind::{Kind, Launcher};
 use serde::Serialize;
 use settings::{Host, Setting, Wish};
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -39,7 +41,7 @@ pub(crate) fn run(arguments: &MpirunArguments) -> u8 {
     match prepare(&arguments.common, &arguments.arguments) {
         Ok(prepared) => execute(&prepared, arguments),
         Err(failure) => {
-            eprintln!("tagmatch mpirun: {}", harmless(failure.what));
+            say(failure.what);
             failure.code
         }
     }
@@ -83,6 +85,8 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
     let wish = Wish {
         layout: common.layout,
         offload: common.tm.clone(),
+        network: common.net.clone(),
+        device: common.device.clone(),
         may_be_root: common.allow_run_as_root,
         oversubscribe: common.oversubscribe,
     };
@@ -96,31 +100,39 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
 /// Only what is never returns from here.
 fn execute(prepared: &Prepared, arguments: &MpirunArguments) -> u8 {
     let Prepared { launcher, settings } = prepared;
-    let mut all = settings::forwarding(launcher, settings, &arguments.arguments);
-    all.extend(arguments.arguments.iter().cloned());
+    let all = settings::forwarding(launcher, settings, &variables(), &arguments.arguments);
     if arguments.verbose {
         tell(prepared, &all);
     }
     let set = settings.iter().filter(|setting| !setting.is_kept);
     let set = set.map(|setting| (&setting.name, &setting.value));
     let error = Command::new(&launcher.path).args(&all).envs(set).exec();
-    eprintln!("tagmatch mpirun: {} cannot be run: {error}", launcher.path.display());
+    say(format_args!("{} cannot be run: {error}", launcher.path.display()));
     if error.kind() == io::ErrorKind::NotFound { CODE_NOT_FOUND } else { CODE_NOT_RUN }
+}
+
+/// The variables that are set, in order.
+fn variables() -> Vec<String> {
+    let mut names: Vec<String> = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Say what was set, and what is run.
 fn tell(prepared: &Prepared, arguments: &[OsString]) {
     let Prepared { launcher, settings } = prepared;
-    eprintln!("tagmatch mpirun: {} is {}", launcher.path.display(), launcher.version);
+    say(format_args!("{} is {}", launcher.path.display(), launcher.version));
     for Setting { name, value, why, is_kept } in settings {
         let how = if *is_kept { "kept as it was" } else { why };
-        eprintln!("tagmatch mpirun: {}", harmless(format_args!("{name}={value} ({how})")));
+        say(format_args!("{name}={value} ({how})"));
     }
     let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    eprintln!(
-        "tagmatch mpirun: {}",
-        harmless(format_args!("{} {}", launcher.path.display(), arguments.join(" ")))
-    );
+    say(format_args!("{} {}", launcher.path.display(), arguments.join(" ")));
+}
+
+/// Tell the person. If that cannot be written, nobody is there to be told.
+fn say(what: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "tagmatch mpirun: {}", harmless(what));
 }
 
 /// This machine, as far as an MPI may refuse to run on it.
@@ -180,16 +192,6 @@ impl Shell {
         };
         format!("'{inner}'")
     }
-}
-
-/// Whether the arguments name this (a parameter of an MPI, a variable).
-fn is_named(arguments: &[OsString], name: &str) -> bool {
-    let is_it = |argument: &OsStr| {
-        argument.to_str().is_some_and(|argument| {
-            argument == name || argument.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
-        })
-    };
-    arguments.iter().any(|argument| is_it(argument))
 }
 
 /// Where jobs are placed by a manager, who also says how many processes a machine takes.

@@ -30,7 +30,7 @@ pub(crate) struct Settings<'a> {
 }
 
 /// A target that can say what was offloaded.
-trait Over: Target {
+pub(crate) trait Over: Target {
     fn statistics(&self) -> &Statistics;
     fn matches(&self) -> u64;
     /// Receives that were in the device when they were cancelled.
@@ -141,41 +141,72 @@ pub(crate) struct Reasoned {
 /// that is never late, and once with one whose commands, completions and data are delayed at random. Shares and times
 /// are those of the first.
 pub(crate) fn replay(trace: &Trace, settings: Settings, counter: &mut Counter) -> Result<Offloaded, Fault> {
+    let (label, is_model) = (settings.device.label(), settings.device.is_model());
     let mut prompt = target(trace, settings, Schedule::Prompt)?;
-    let report = replay::run(trace, &mut *prompt);
-    let ended = Ended::of(trace);
-    let mut offloaded = Offloaded {
-        label: settings.device.label(),
-        is_model: settings.device.is_model(),
-        tags: prompt.tags(),
-        refusal: prompt.refusal().filter(|_| settings.tags > 0),
-        checked: 0,
-        disagreements: 0,
-        first: Vec::new(),
-        ns_per_event: None,
-        instructions_per_event: None,
-        matches: prompt.matches(),
-        matches_in_hardware: prompt.statistics().matched_by_device,
-        matches_of_posted: ended.matched_posted,
-        cancelled: ended.cancelled,
-        reasons: ended.reasons(prompt.statistics(), prompt.tags(), prompt.cancelled_in_device()),
-    };
-    offloaded.add("never late", &report);
+    let mut offloaded = Offloaded::of(trace, &mut *prompt, (label, is_model), settings.tags);
     if settings.device.is_driven() {
         let mut late = target(trace, settings, Schedule::Random(settings.seed))?;
         let report = replay::run(trace, &mut *late);
         offloaded.add(&format!("delayed by seed {}", settings.seed), &report);
     }
-    if offloaded.disagreements == 0 {
-        prompt.begin_measuring();
-        let cost = measure::cost(trace, counter, &mut *prompt)?;
-        offloaded.ns_per_event = Some(cost.nanoseconds);
-        offloaded.instructions_per_event = cost.instructions;
-    }
+    offloaded.measure(trace, &mut *prompt, counter)?;
+    Ok(offloaded)
+}
+
+/// Replay a trace over a target that does things in its own time, of which this is said: what it is, and whether it is a
+/// model.
+pub(crate) fn replay_over(
+    trace: &Trace,
+    target: &mut dyn Over,
+    what: (&'static str, bool),
+    counter: &mut Counter,
+) -> Result<Offloaded, Fault> {
+    let mut offloaded = Offloaded::of(trace, target, what, 0);
+    offloaded.measure(trace, target, counter)?;
     Ok(offloaded)
 }
 
 impl Offloaded {
+    /// A replay with every answer checked, by a device that is never late.
+    fn of(
+        trace: &Trace,
+        target: &mut dyn Over,
+        (label, is_model): (&'static str, bool),
+        tags_asked: u32,
+    ) -> Self {
+        let report = replay::run(trace, target);
+        let ended = Ended::of(trace);
+        let mut offloaded = Self {
+            label,
+            is_model,
+            tags: target.tags(),
+            refusal: target.refusal().filter(|_| tags_asked > 0),
+            checked: 0,
+            disagreements: 0,
+            first: Vec::new(),
+            ns_per_event: None,
+            instructions_per_event: None,
+            matches: target.matches(),
+            matches_in_hardware: target.statistics().matched_by_device,
+            matches_of_posted: ended.matched_posted,
+            cancelled: ended.cancelled,
+            reasons: ended.reasons(target.statistics(), target.tags(), target.cancelled_in_device()),
+        };
+        offloaded.add("never late", &report);
+        offloaded
+    }
+
+    /// What it costs, if it was right.
+    fn measure(&mut self, trace: &Trace, target: &mut dyn Over, counter: &mut Counter) -> Result<(), Fault> {
+        if self.disagreements == 0 {
+            target.begin_measuring();
+            let cost = measure::cost(trace, counter, target)?;
+            self.ns_per_event = Some(cost.nanoseconds);
+            self.instructions_per_event = cost.instructions;
+        }
+        Ok(())
+    }
+
     fn add(&mut self, schedule: &str, report: &replay::Report) {
         self.checked += report.checked;
         self.disagreements += report.disagreements + u64::from(report.fault.is_some());

@@ -5,6 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 /// Write results. A reader that went away (`| head`) is no error.
 pub(crate) fn write(text: &str, end: End) -> End {
@@ -57,5 +58,15 @@ pub(crate) fn progress(steps: usize) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
         bar.set_style(style);
     }
+    bar
+}
+
+/// For what has no number of steps: something that moves on a terminal; nothing elsewhere.
+pub(crate) fn spinner() -> ProgressBar {
+    let bar = progress(1);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

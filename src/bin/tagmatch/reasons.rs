@@ -69,7 +69,7 @@ fn broken(name: &str) -> String {
 }
 
 /// What a reason says of a receive.
-fn meaning(name: &str) -> &'static str {
+pub(crate) fn meaning(name: &str) -> &'static str {
     match name {
         MESSAGE_WAS_FIRST => "it was posted when its message was there already, so software had it to give",
         TAKEN_BY_SOFTWARE => {

@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 /// The value for FI_PROVIDER_PATH, given what it is.
 pub(crate) fn directory(set: Option<&str>) -> Result<String, String> {
     let set = set.filter(|set| !set.is_empty());
-    if let Some(set) = set
-        && folders(set).any(|folder| Path::new(folder).join(INSTALLED).exists())
-    {
+    let installed = |set: &str| {
+        folders(set).map(|folder| Path::new(folder).join(INSTALLED)).find(|library| library.exists())
+    };
+    if let Some((set, library)) = set.and_then(|set| Some((set, installed(set)?))) {
+        of_library(&library)?;
         return Ok(set.to_owned());
     }
     let folder = own()?;

@@ -1,7 +1,7 @@
 //! What makes an MPI use the provider, as variables with their reasons. Nothing is read or set here.
 
 use super::kind::{Kind, Launcher};
-use super::{TagLayout, is_named};
+use super::{TagLayout, command_line};
 use serde::Serialize;
 use std::ffi::OsString;
 
@@ -24,6 +24,10 @@ pub(crate) struct Wish {
     pub(crate) layout: TagLayout,
     /// A value for FI_TAGMATCH_TM.
     pub(crate) offload: Option<String>,
+    /// A value for FI_TAGMATCH_NET.
+    pub(crate) network: Option<String>,
+    /// A value for FI_TAGMATCH_DEVICE.
+    pub(crate) device: Option<String>,
     pub(crate) may_be_root: bool,
     pub(crate) oversubscribe: bool,
 }
@@ -49,8 +53,15 @@ pub(crate) fn of(
 ) -> Vec<Setting> {
     let mut list = List { settings: Vec::new(), variable };
     list.replace("FI_PROVIDER_PATH", provider, "where libfabric finds the provider");
-    if let Some(offload) = &wish.offload {
-        list.replace("FI_TAGMATCH_TM", offload, "asked for with --tm");
+    let asked = [
+        ("FI_TAGMATCH_TM", &wish.offload, "asked for with --tm"),
+        ("FI_TAGMATCH_NET", &wish.network, "asked for with --net"),
+        ("FI_TAGMATCH_DEVICE", &wish.device, "asked for with --device"),
+    ];
+    for (name, value, why) in asked {
+        if let Some(value) = value {
+            list.replace(name, value, why);
+        }
     }
     match launcher.kind {
         Kind::OpenMpi4 | Kind::OpenMpi5 => open_mpi(&mut list, launcher.kind, wish, arguments, host),
@@ -61,6 +72,7 @@ pub(crate) fn of(
 
 /// Parameters of Open MPI can be variables, over which its command line wins.
 fn open_mpi(list: &mut List<'_>, kind: Kind, wish: &Wish, arguments: &[OsString], host: &Host) {
+    let has = |options: &[&str]| command_line::has(kind, arguments, options);
     list.set("OMPI_MCA_pml", "cm", "messages go through a matching transport layer");
     list.set("OMPI_MCA_mtl", "ofi", "which is libfabric");
     // The first until 4.1, the second since 5.
@@ -74,12 +86,13 @@ fn open_mpi(list: &mut List<'_>, kind: Kind, wish: &Wish, arguments: &[OsString]
     if let Some(mode) = mode {
         list.set("OMPI_MCA_mtl_ofi_tag_mode", mode, "asked for with --layout");
     }
-    if wish.may_be_root || (host.is_root && !is_named(arguments, "--allow-run-as-root")) {
+    if wish.may_be_root || (host.is_root && !has(&["--allow-run-as-root", "-allow-run-as-root"])) {
         let why = if wish.may_be_root { "asked for" } else { "mpirun refuses root otherwise" };
         list.set("OMPI_ALLOW_RUN_AS_ROOT", "1", why);
         list.set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", why);
     }
-    let is_too_many = processes(arguments) > host.cores && !is_placed(arguments) && !host.is_managed;
+    let processes = command_line::processes(kind, arguments);
+    let is_too_many = processes > host.cores && !has(&PLACES) && !host.is_managed;
     if wish.oversubscribe || is_too_many {
         let why = if wish.oversubscribe {
             "asked for"
@@ -117,27 +130,27 @@ fn mpich(list: &mut List<'_>, layout: TagLayout) {
     list.set("MPIR_CVAR_NOLOCAL", "1", "between processes of one machine too");
 }
 
-/// Arguments of Open MPI's mpirun that hand the provider's variables to processes on other machines. (Its own it hands
-/// on by itself, as MPICH's does with all.)
-pub(crate) fn forwarding(launcher: &Launcher, settings: &[Setting], arguments: &[OsString]) -> Vec<OsString> {
-    if launcher.kind == Kind::Mpich {
-        return Vec::new();
+/// The command line of mpirun. Open MPI's hands no variables but its own to processes on other machines, so that it is
+/// told the provider's: those that are set here, and those among `before`, which were. (MPICH's hands on all.) Where the
+/// user gives Open MPI a list of variables, it takes no others, and the list is left to the user.
+pub(crate) fn forwarding(
+    launcher: &Launcher,
+    settings: &[Setting],
+    before: &[String],
+    arguments: &[OsString],
+) -> Vec<OsString> {
+    if launcher.kind == Kind::Mpich || before.iter().any(|name| name == LIST) {
+        return arguments.to_vec();
     }
-    let names = settings.iter().map(|setting| setting.name.as_str()).filter(|name| name.starts_with("FI_"));
-    let not_theirs = names.filter(|name| !is_named(arguments, name));
-    not_theirs.flat_map(|name| ["-x".into(), name.into()]).collect()
-}
-
-/// How many processes the command line asks for: the sum over its programs, 0 if it does not say.
-fn processes(arguments: &[OsString]) -> usize {
-    let counts =
-        arguments.windows(2).filter(|pair| pair[0].to_str().is_some_and(|name| COUNTS.contains(&name)));
-    counts.filter_map(|pair| pair[1].to_str()?.parse::<usize>().ok()).sum()
-}
-
-/// Whether the command line says where processes go or how many a machine takes.
-fn is_placed(arguments: &[OsString]) -> bool {
-    PLACES.iter().any(|name| is_named(arguments, name))
+    let ours = settings.iter().map(|setting| setting.name.as_str()).filter(|name| name.starts_with("FI_"));
+    let theirs = before.iter().map(String::as_str).filter(|name| name.starts_with(PARAMETERS));
+    let mut names: Vec<&str> = Vec::new();
+    for name in ours.chain(theirs) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    command_line::handing_on(launcher.kind, &names, arguments)
 }
 
 /// Settings under way.
@@ -164,8 +177,12 @@ impl List<'_> {
 
 const PROVIDER: &str = "tagmatch";
 const INCLUDE_SINCE_5: &str = "OMPI_MCA_opal_common_ofi_provider_include";
-const COUNTS: [&str; 5] = ["-n", "-np", "--np", "-c", "--n"];
-const PLACES: [&str; 11] = [
+/// How the provider's parameters begin.
+pub(crate) const PARAMETERS: &str = "FI_TAGMATCH_";
+/// Open MPI's own list of variables to hand on. 4.1 refuses to start with both that and `-x`.
+const LIST: &str = "OMPI_MCA_mca_base_env_list";
+/// What says where processes go or how many a machine takes.
+const PLACES: [&str; 14] = [
     "-H",
     "-host",
     "--host",
@@ -173,8 +190,11 @@ const PLACES: [&str; 11] = [
     "--hostfile",
     "-machinefile",
     "--machinefile",
+    "-default-hostfile",
+    "--default-hostfile",
     "--oversubscribe",
     "-oversubscribe",
+    "--nooversubscribe",
     "--map-by",
     "-map-by",
 ];

@@ -52,6 +52,16 @@ fn the_layout_stays_the_mpis_own_unless_one_is_asked_for() {
 }
 
 #[test]
+fn a_network_and_a_device_that_are_asked_for_are_handed_on() {
+    let wish = Wish { network: Some("verbs".into()), device: Some("mlx5_1".into()), ..Wish::default() };
+    for kind in [Kind::OpenMpi4, Kind::OpenMpi5, Kind::Mpich] {
+        let all = given(kind, &wish, &[], QUIET, &[("FI_TAGMATCH_NET", "tcp")]);
+        assert!(has(&all, "FI_TAGMATCH_NET=verbs") && has(&all, "FI_TAGMATCH_DEVICE=mlx5_1"), "{all:?}");
+        assert!(!has(&all, "kept"), "{all:?}");
+    }
+}
+
+#[test]
 fn a_layout_that_is_asked_for_is_taken_whatever_the_device() {
     let apart = Wish { layout: TagLayout::SourceApart, ..offloading() };
     let four = given(Kind::OpenMpi4, &apart, &[], QUIET, &[]);
@@ -103,8 +113,41 @@ fn open_mpi_hands_on_the_providers_variables_unless_the_user_does() {
     let arguments = ["-x", "FI_PROVIDER_PATH=/other", "a"].map(OsString::from);
     let four = launcher(Kind::OpenMpi4);
     let settings = of(&four, "/p", &offloading(), &arguments, &QUIET, &|_| None);
-    assert_eq!(forwarding(&four, &settings, &arguments), ["-x", "FI_TAGMATCH_TM"]);
+    assert_eq!(
+        forwarding(&four, &settings, &[], &arguments),
+        ["-x", "FI_TAGMATCH_TM", "-x", "FI_PROVIDER_PATH=/other", "a"]
+    );
     let both = ["-x", "FI_PROVIDER_PATH", "-x", "FI_TAGMATCH_TM"];
-    assert_eq!(forwarding(&launcher(Kind::OpenMpi5), &settings, &[]), both);
-    assert!(forwarding(&launcher(Kind::Mpich), &settings, &arguments).is_empty());
+    assert_eq!(forwarding(&launcher(Kind::OpenMpi5), &settings, &[], &[]), both);
+    assert_eq!(forwarding(&launcher(Kind::Mpich), &settings, &[], &arguments), arguments);
+    let list = ["OMPI_MCA_mca_base_env_list".to_owned()];
+    assert_eq!(forwarding(&four, &settings, &list, &arguments), arguments, "it would refuse both");
+}
+
+#[test]
+fn open_mpi_hands_on_every_parameter_of_the_provider_that_was_set_before() {
+    let four = launcher(Kind::OpenMpi4);
+    let settings = of(&four, "/p", &offloading(), &[], &QUIET, &|_| None);
+    let before = ["FI_TAGMATCH_IFACE", "FI_TAGMATCH_TM", "HOME"].map(String::from);
+    let all = ["-x", "FI_PROVIDER_PATH", "-x", "FI_TAGMATCH_TM", "-x", "FI_TAGMATCH_IFACE"];
+    assert_eq!(forwarding(&four, &settings, &before, &[]), all);
+    let theirs = ["-x", "FI_TAGMATCH_IFACE", "a"].map(OsString::from);
+    let with_theirs = [&all[..4], &["-x", "FI_TAGMATCH_IFACE", "a"]].concat();
+    assert_eq!(forwarding(&four, &settings, &before, &theirs), with_theirs);
+}
+
+#[test]
+fn what_stands_behind_a_programs_name_is_the_programs() {
+    let small = Host { is_root: true, cores: 2, is_managed: false };
+    let of = |arguments: &[&str]| given(Kind::OpenMpi4, &Wish::default(), arguments, small, &[]);
+    let four = of(&["-n", "4", "--mca", "btl", "self", "a", "--host", "b", "--allow-run-as-root"]);
+    assert!(has(&four, "oversubscribe") && has(&four, "RUN_AS_ROOT"), "{four:?}");
+    let one = of(&["-n", "1", "a", "-n", "9"]);
+    assert!(!has(&one, "oversubscribe"), "{one:?}");
+    let second = of(&["-x", "A=1", "-n", "1", "a", "-n", "9", ":", "--allow-run-as-root", "-n", "2", "b"]);
+    assert!(has(&second, "oversubscribe") && !has(&second, "RUN_AS_ROOT"), "{second:?}");
+    let settings = super::of(&launcher(Kind::OpenMpi4), "/p", &Wish::default(), &[], &small, &|_| None);
+    let arguments = ["-n", "2", "a", "FI_PROVIDER_PATH=/other"].map(OsString::from);
+    let forwarded = forwarding(&launcher(Kind::OpenMpi4), &settings, &[], &arguments);
+    assert_eq!(forwarded[..3], ["-x", "FI_PROVIDER_PATH", "-n"]);
 }
