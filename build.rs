@@ -83,8 +83,14 @@ fn main() {
     println!("cargo:rustc-env=TAGMATCH_COMMIT={commit}");
     println!("cargo:rustc-env=TAGMATCH_RUSTC={compiler}");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=.git/HEAD");
-    println!("cargo:rerun-if-changed=.git/logs/HEAD");
+    // A file that is not there would count as changed each time. (In a work tree of git's, .git is a file itself.)
+    for name in ["HEAD", "logs/HEAD"] {
+        let place =
+            output("git", &["rev-parse", "--git-path", name]).filter(|place| Path::new(place).exists());
+        if let Some(place) = place {
+            println!("cargo:rerun-if-changed={place}");
+        }
+    }
     println!("cargo:rerun-if-changed=src/device/verbs/sys/table.rs");
     println!("cargo:rerun-if-changed=src/provider/abi/table.rs");
     println!("cargo:rerun-if-env-changed=CC");

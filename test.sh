@@ -39,6 +39,13 @@ packages() {
     present 'command -v ucx_perftest' ucx-utils
     present 'command -v mpirun' openmpi-bin
     present 'command -v mpicc' libopenmpi-dev
+    # For emulated machines with soft-RoCE devices; their kernel is downloaded by the tests.
+    present 'command -v qemu-system-x86_64' qemu-system-x86
+    present 'command -v busybox' busybox-static
+    present 'command -v rdma && command -v tc' iproute2
+    present 'command -v xz' xz-utils
+    # Opens the page of `tagmatch bench`.
+    present 'command -v chromium' chromium fonts-dejavu-core
     # For the environments into which MPIs of other versions are installed from PyPI.
     present 'python3 -c "import ensurepip, venv"' python3-venv
     [ "${#missing[@]}" -eq 0 ] && return

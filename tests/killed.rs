@@ -1,261 +1,61 @@
-//! A peer is killed (SIGKILL) at a moment left to chance, 200 times: a process of its own over TCP. What was under way with
-//! it ends once each; two others that talk all the while notice nothing; and nothing is left over.
+//! A peer is killed (SIGKILL) at a moment left to chance, 200 times: a process of its own over TCP, in software and with
+//! the soft TM-SRQ, and over shared memory.
 #![cfg(target_os = "linux")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
 
-use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+#[path = "common/counting.rs"]
+mod counting;
+#[path = "endpoint/over_tcp.rs"]
+mod over;
+#[path = "killed/rounds.rs"]
+mod rounds;
 
-use tagmatch::device::host_memory::HostMemory;
 use tagmatch::device::loopback::LoopbackTransport;
-use tagmatch::device::tcp::{TcpConfig, TcpTransport};
-use tagmatch::device::transport::{Payload, Transport};
-use tagmatch::endpoint::{
-    Address, Completed, Config, Endpoint, Level, Peek, PeekAction, Post, Send, SendRefused, Space,
-};
-use tagmatch::engine::Kind;
-use tagmatch::ids::{DeviceId, Ignore, Tag};
-use tagmatch::seam::Buffer;
+use tagmatch::device::shm::{ShmConfig, ShmTransport};
+use tagmatch::device::soft::SoftConfig;
+use tagmatch::device::soft::over::OverTransport;
+use tagmatch::device::transport::Transport;
+use tagmatch::endpoint::{Config, Endpoint};
+use tagmatch::ids::DeviceId;
 
-fn open() -> Endpoint {
-    // SAFETY: every buffer of these tests stays to the end of the process, or is copied.
-    let host = unsafe { HostMemory::trusted() };
-    let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-    let tcp = TcpTransport::open(TcpConfig { id: DeviceId(1), ..TcpConfig::new(listen) }, host).unwrap();
+fn open(over: &str) -> Endpoint {
+    if over.is_empty() {
+        return over::open(Config::default(), 0);
+    }
+    let is_shared = over == SHARED;
+    let (tcp, host) = over::transport_as(DeviceId(if is_shared { 2 } else { 1 }), 0);
     let own = LoopbackTransport::new(DeviceId(0), tcp.name(), 64 << 10, host).unwrap();
-    Endpoint::new(Config::default(), vec![Box::new(own), Box::new(tcp)]).unwrap()
+    let mut transports: Vec<Box<dyn Transport + Send>> = vec![Box::new(own)];
+    if is_shared {
+        let config = ShmConfig { id: DeviceId(1), ..ShmConfig::default() };
+        transports.push(Box::new(ShmTransport::open(tcp.name(), config, host).unwrap()));
+        transports.push(Box::new(tcp));
+    } else {
+        let config = SoftConfig { id: DeviceId(1), ..SoftConfig::matching(TAGS) };
+        transports.push(Box::new(OverTransport::new(tcp, config).unwrap()));
+    }
+    Endpoint::new(Config::default(), transports).unwrap()
 }
 
-/// Memory that stays: whatever a transport does with it, it is nobody else's.
-fn memory(length: usize) -> Buffer {
-    let leaked: &'static mut [u8] = vec![0x5A; length].leak();
-    Buffer::new(leaked.as_mut_ptr().expose_provenance() as u64, leaked.len() as u64)
-}
-
-fn read(buffer: Buffer, length: usize) -> Vec<u8> {
-    let from = std::ptr::with_exposed_provenance::<u8>(usize::try_from(buffer.address).unwrap());
-    // SAFETY: it lies in a buffer of `memory`, and the transport is done with it.
-    unsafe { std::slice::from_raw_parts(from, length) }.to_vec()
-}
-
-const fn message(to: Address, tag: u64, payload: Payload<'_>, level: Level, context: u64) -> Send<'_> {
-    let (tag, cq_data) = (Tag(tag), None);
-    Send { space: Space::Tagged, to, tag, payload, cq_data, level, more: false, context, flags: 0 }
-}
-
-fn post(source: Option<Address>, tag: u64, buffer: Buffer, context: u64) -> Post {
-    let (tag, ignore) = (Tag(tag), Ignore::NONE);
-    Post { space: Space::Tagged, source, tag, ignore, buffer, kind: Kind::Once, context, flags: 0 }
-}
-
-/// The victim: says who it is, then sends and receives whatever there is, until it is killed.
-#[test]
-fn victim() {
-    let Ok(name) = std::env::var(SURVIVOR) else { return };
-    let name: Vec<u8> = name.split(' ').map(|byte| byte.parse().unwrap()).collect();
-    let (mut own, began) = (open(), Instant::now());
-    own.set_address(PEER, &name).unwrap();
-    let hello = own.name().to_vec();
-    let (mut sends, mut is_introduced) = (0, false);
-    let (short, long) = (memory(100), memory(LONG));
-    for tag in [TO_VICTIM, TO_VICTIM + 1, TO_VICTIM + 2] {
-        own.post(&post(None, tag, memory(LONG), tag)).unwrap();
-    }
-    // Whoever started it may be gone: then the connection is lost, and it ends by itself.
-    while own.statistics().lost == 0 {
-        let next = match (is_introduced, sends % 3) {
-            (false, _) => message(PEER, HELLO, Payload::Copied(&hello), Level::Inject, 1),
-            (true, 0) => message(PEER, TO_SURVIVOR, Payload::Memory(long), Level::Match, 1),
-            (true, _) => message(PEER, TO_SURVIVOR + 1, Payload::Memory(short), Level::Inject, 1),
-        };
-        if sends < 60 && own.send(&next).is_ok() {
-            is_introduced = true;
-            sends += 1;
-        }
-        own.progress(began.elapsed()).unwrap();
-        while let Some(done) = own.poll_completion() {
-            if done.context >= TO_VICTIM {
-                own.post(&post(None, done.context, memory(LONG), done.context)).unwrap();
-            }
-        }
-    }
-}
-
-/// The survivor, the bystander that it talks to, and what was said.
-struct World {
-    survivor: Endpoint,
-    bystander: Endpoint,
-    began: Instant,
-    /// What the survivor was told, by context, since the last victim.
-    ends: HashMap<u64, Vec<Completed>>,
-    /// Messages to the bystander: sent and taken.
-    sent: u64,
-    taken: u64,
-    area: Buffer,
-}
-
-impl World {
-    fn new() -> Self {
-        let (mut survivor, bystander, area) = (open(), open(), memory(8));
-        survivor.set_address(BYSTANDER, bystander.name()).unwrap();
-        let (began, ends) = (Instant::now(), HashMap::new());
-        Self { survivor, bystander, began, ends, sent: 0, taken: 0, area }
-    }
-
-    /// One step of both. They always talk.
-    fn step(&mut self) {
-        if self.sent == self.taken {
-            let number = self.sent.to_le_bytes();
-            let send = message(BYSTANDER, TALK, Payload::Copied(&number), Level::Inject, TALK);
-            if self.survivor.send(&send).is_ok() {
-                self.bystander.post(&post(None, TALK, self.area, self.sent)).unwrap();
-                self.sent += 1;
-            }
-        }
-        let now = self.began.elapsed();
-        self.survivor.progress(now).unwrap();
-        self.bystander.progress(now).unwrap();
-        while let Some(done) = self.bystander.poll_completion() {
-            assert!(matches!(done.what, Completed::Received { .. }), "the bystander is told {done:?}");
-            assert_eq!((done.context, read(self.area, 8)), (self.taken, self.taken.to_le_bytes().to_vec()));
-            self.taken += 1;
-        }
-        while let Some(done) = self.survivor.poll_completion() {
-            if done.context == TALK {
-                assert_eq!(done.what, Completed::Sent, "what is for the bystander goes");
-            } else {
-                self.ends.entry(done.context).or_default().push(done.what);
-            }
-        }
-    }
-
-    fn until(&mut self, what: &str, is_so: impl Fn(&mut Self) -> bool) {
-        for _ in 0..20_000_000 {
-            if is_so(self) {
-                return;
-            }
-            self.step();
-        }
-        panic!("never so: {what}; {:?}", self.ends);
-    }
-
-    /// A victim that has said who it is.
-    fn start(&mut self, hello: Buffer, context: u64) -> (Child, Address) {
-        self.survivor.post(&post(None, HELLO, hello, context)).unwrap();
-        let name: Vec<String> = self.survivor.name().iter().map(u8::to_string).collect();
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "victim"])
-            .env(SURVIVOR, name.join(" "))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        self.until("the victim says who it is", |world| world.ends.contains_key(&context));
-        let Completed::Received { placed, .. } = self.ends[&context][0] else { panic!("{:?}", self.ends) };
-        let victim = Address(context / 1000);
-        let name = read(hello, usize::try_from(placed).unwrap());
-        self.survivor.set_address(victim, &name).unwrap();
-        (child, victim)
-    }
-
-    /// Send, unless the victim cannot be reached any more: whether it was taken.
-    fn send(&mut self, send: &Send<'_>) -> bool {
-        for _ in 0..20_000_000 {
-            match self.survivor.send(send) {
-                Ok(()) => return true,
-                Err(SendRefused::Again) => self.step(),
-                Err(SendRefused::Unreachable(_)) => return false,
-                Err(other) => panic!("{other}"),
-            }
-        }
-        panic!("a send is neither taken nor refused");
-    }
-
-    /// Drop whatever the victim has sent and nobody took.
-    fn drain(&mut self) {
-        loop {
-            let (source, tag, ignore) = (None, Tag(0), Ignore(u64::MAX));
-            let (space, action) = (Space::Tagged, PeekAction::Discard);
-            self.survivor.peek(&Peek { space, source, tag, ignore, action, context: DRAIN, flags: 0 });
-            self.until("a peek ends", |world| world.ends.contains_key(&DRAIN));
-            if self.ends.remove(&DRAIN) == Some(vec![Completed::NoMessage]) {
-                return;
-            }
-        }
-    }
-}
-
-fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
+/// Here, and as it is.
+fn inside(_name: &str, test: impl FnOnce()) {
+    test();
 }
 
 #[test]
-fn a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else() {
-    let mut world = World::new();
-    let (hello, short, long) = (memory(64), memory(1000), memory(LONG));
-    let areas = [memory(LONG), memory(LONG), memory(LONG), memory(LONG)];
-    let mut chance = 1_u64;
-    let (mut failed, mut before) = (0, 0);
-    for round in 1..=ROUNDS {
-        let (mut child, victim) = world.start(hello, round * 1000);
-        let receives: Vec<u64> = (1..=4).map(|at| round * 1000 + at).collect();
-        for (context, area) in receives.iter().zip(areas) {
-            world.survivor.post(&post(Some(victim), TO_SURVIVOR + context % 3, area, *context)).unwrap();
-        }
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (moment, mut sends) = (chance >> 55, Vec::new());
-        for at in 0..12 {
-            // Some are matched at once, some never.
-            let tag = TO_VICTIM + at % 4;
-            let (payload, level) = if at % 3 == 0 { (long, Level::Match) } else { (short, Level::Delivery) };
-            let context = round * 1000 + 100 + at;
-            if at == moment % 12 {
-                (0..moment).for_each(|_| world.step());
-                child.kill().unwrap();
-            }
-            if world.send(&message(victim, tag, Payload::Memory(payload), level, context)) {
-                sends.push(context);
-            }
-        }
-        child.wait().unwrap();
-        world.until("every send ends", |world| sends.iter().all(|context| world.ends.contains_key(context)));
-        world.until("its connection is gone", |world| world.survivor.statistics().lost == round);
-        for context in &receives {
-            if !world.ends.contains_key(context) {
-                world.survivor.cancel(*context);
-            }
-        }
-        world.until("every receive ends", |world| receives.iter().all(|end| world.ends.contains_key(end)));
-        world.survivor.remove_address(victim);
-        world.drain();
-        (0..10).for_each(|_| world.step());
-        for (context, ends) in world.ends.drain() {
-            assert_eq!(ends.len(), 1, "round {round}, {context} ends once: {ends:?}");
-            failed += u64::from(matches!(ends[0], Completed::Failed(_)));
-        }
-        assert_eq!(world.survivor.depths(Space::Tagged), (0, 0), "round {round}");
-        // A message to the bystander may be under way.
-        world.until("sends are over", |world| world.survivor.sends_in_progress() == 0);
-        if round == 2 {
-            before = descriptors();
-        }
-    }
-    assert_eq!(descriptors(), before, "connections of the dead are closed");
-    assert!(failed >= ROUNDS, "only {failed} operations failed: the victims died too late");
-    assert!(world.taken > ROUNDS * 10, "the others talked all the while: {}", world.taken);
-    assert_eq!(world.bystander.statistics().lost, 0);
+fn a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else_where_a_list_matches() {
+    rounds::kill_peers(LISTED);
 }
 
-const SURVIVOR: &str = "TAGMATCH_TEST_SURVIVOR";
+#[test]
+fn a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else_over_shared_memory() {
+    rounds::kill_peers(SHARED);
+}
+
+const LISTED: &str = "with a list";
+const SHARED: &str = "with shared memory";
+
 const ROUNDS: u64 = 200;
-/// Goes by rendezvous.
-const LONG: usize = 200_000;
-const PEER: Address = Address(0);
-const BYSTANDER: Address = Address(0);
-const HELLO: u64 = 1;
-const TALK: u64 = 2;
-const DRAIN: u64 = 3;
-const TO_SURVIVOR: u64 = 10;
-const TO_VICTIM: u64 = 20;
+/// Bytes that half of the kills may add: tables that grow once.
+const MORE_MAX: isize = 4 << 10;
+const TAGS: u32 = 64;

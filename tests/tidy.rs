@@ -9,6 +9,8 @@ mod common;
 mod rules;
 #[path = "tidy/samples.rs"]
 mod samples;
+#[path = "tidy/scenarios.rs"]
+mod scenarios;
 
 use common::{Text, texts};
 
@@ -127,6 +129,15 @@ fn the_page_on_cost_says_what_the_records_say() {
         paths.get(name).or_else(|| layers.get(name)).and_then(serde_json::Value::as_f64)
     });
     assert!(wrong.is_empty(), "docs/performance.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_table_of_scenarios_names_every_test_of_one_and_no_other() {
+    let texts = texts();
+    let page = texts.iter().find(|text| text.path == "docs/scenarios.md");
+    let page = page.unwrap_or_else(|| panic!("docs/scenarios.md is gone"));
+    let wrong = scenarios::wrong_rows(&page.text, &texts);
+    assert!(wrong.is_empty(), "docs/scenarios.md:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::engine::{CancelOutcome, ClaimId, Completion, Config, End, Engine, Kin
 use crate::ids::{DeviceId, MessageToken, ReceiveId, TagHandle};
 use crate::matching::Pattern;
 use crate::offload::Statistics;
-use crate::seam::{Answer, Buffer, Command, Event, EventSink, Placer};
+use crate::seam::{Add, Answer, Buffer, Command, Event, EventSink, Placer};
 use crate::traces::{Counts, MessageNumber, PeekNumber, ReceiveNumber};
 
 /// See the module.
@@ -163,7 +163,7 @@ impl Host {
         buffer: Buffer,
         devices: &mut [D],
     ) -> Result<Option<Taken>, Fault> {
-        let mut hand = Hand { devices, book: &mut self.book };
+        let mut hand = Hand { devices, book: &mut self.book, receive };
         let posting = self.engine.post_placing(&once(receive, pattern, buffer), &mut hand);
         self.posted(receive, &posting)
     }
@@ -314,10 +314,12 @@ impl Book {
     }
 }
 
-/// Writes at once what a device holds in full.
+/// Writes at once what a device holds in full, and puts receives into lists at once.
 struct Hand<'a, D> {
     devices: &'a mut [D],
     book: &'a mut Book,
+    /// What is posted.
+    receive: ReceiveNumber,
 }
 
 impl<D: Device> Placer for Hand<'_, D> {
@@ -328,6 +330,15 @@ impl<D: Device> Placer for Hand<'_, D> {
             self.book.held.remove(&message);
         }
         is_placed
+    }
+
+    fn add(&mut self, device: DeviceId, add: &Add<'_>) -> bool {
+        let found = self.devices.get_mut(usize::from(device.0));
+        let is_added = found.is_some_and(|found| found.add(add));
+        if is_added {
+            self.book.entries.insert((device, add.handle), self.receive.0);
+        }
+        is_added
     }
 }
 
