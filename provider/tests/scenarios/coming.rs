@@ -397,39 +397,47 @@ impl Churn {
         self.hear_others();
     }
 
-    fn settle(&mut self) {
-        for _ in 0..300 {
+    /// All go on until something is so.
+    fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        for _ in 0..ROUNDS {
             self.hear();
             self.hear_others();
-            std::thread::yield_now();
+            if is_so(self) {
+                return;
+            }
         }
+        let pending: Vec<_> = self.others.iter().map(|other| &other.pending).collect();
+        panic!("never so: {what}; {pending:?}, {:?}, {:?}", self.posted, self.back);
     }
 
     /// Everything that is there is received, and everybody is told of everything.
     fn end(mut self) {
+        let mut tags = (0..TAGS as u64).cycle();
+        for tag in tags.by_ref() {
+            // A receive that finds nothing gives its buffer back.
+            while self.free.is_empty() {
+                self.cancel();
+                self.hear();
+            }
+            let context = self.context();
+            self.receive(None, tag, context);
+            self.hear();
+            self.hear_others();
+            if self.others.iter().all(|other| other.pending.is_empty()) {
+                break;
+            }
+            assert!(self.next < ROUNDS as u64, "somebody is not told of what was sent");
+        }
         while !self.posted.is_empty() {
             self.cancel();
             self.hear();
         }
-        self.settle();
-        for tag in 0..TAGS as u64 {
-            // Until one finds no message.
-            while self.posted.is_empty() {
-                let context = self.context();
-                self.receive(None, tag, context);
-                self.settle();
-            }
-            self.cancel();
-            self.settle();
-        }
-        for (from, other) in self.others.iter_mut().enumerate() {
-            assert!(other.pending.is_empty(), "{from} was not told of {:?}", other.pending);
-            if let Some(side) = other.side.take() {
+        for from in 0..OTHERS {
+            if let Some(side) = self.others[from].side.take() {
                 close(side, &[&self.hub]);
             }
         }
-        self.settle();
-        assert!(self.back.is_empty(), "{:?}", self.back);
+        self.until("sends to all that are gone have ended", |churn| churn.back.is_empty());
     }
 }
 
