@@ -1,4 +1,4 @@
-//! A peer is killed (SIGKILL) at a moment left to chance, 200 times: a process of its own over verbs, on a simulated card
+//! A peer is killed (SIGKILL) at a moment left to chance, 100 times: a process of its own over verbs, on a simulated card
 //! that says nothing of it.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
 
@@ -18,6 +18,6 @@ fn open(_over: &str) -> Endpoint {
     card::open(Config::default(), 0)
 }
 
-const ROUNDS: u64 = 200;
-/// Bytes that half of the kills may add: tables that grow once.
-const MORE_MAX: isize = 4 << 10;
+const ROUNDS: u64 = 100;
+/// Bytes that half of the kills may add: tables that grow once, those of the simulated card among them.
+const MORE_MAX: isize = 32 << 10;

@@ -2,8 +2,8 @@
 //! they name.
 //!
 //! A process claims the lowest number that was never used, by a lock that ends with it. Packets to a process go over
-//! a connection of this process's own, so that each direction keeps its order; a connection that ends is how the
-//! other side's end is known. What a socket has no room for waits here. The other side may be anything: what is no
+//! a connection of this process's own, so that each direction keeps its order; a connection that ends, either of the two,
+//! is how the other side's end is known. What a socket has no room for waits here. The other side may be anything: what is no
 //! packet ends its connection.
 
 use super::memory::ProcessMemory;
@@ -123,6 +123,10 @@ impl Fabric {
         else {
             return false;
         };
+        // Nothing comes by it but its end, which may be the only one to show: who is killed need not have a connection here.
+        if self.poller.add(connection.descriptor()).is_err() {
+            return false;
+        }
         self.outgoing.insert(process, Outgoing { connection, waiting: VecDeque::new() });
         true
     }
@@ -155,6 +159,10 @@ impl Fabric {
 
     fn read(&mut self, fd: RawFd, hca: &mut Hca<ProcessMemory>) {
         let Some(incoming) = self.incoming.get_mut(&fd) else {
+            let mut outgoing = self.outgoing.iter();
+            if let Some(process) = outgoing.find(|(_, to)| to.connection.descriptor() == fd) {
+                self.lose(*process.0, hca);
+            }
             return;
         };
         for _ in 0..READ_BATCH {

@@ -106,3 +106,17 @@ fn the_end_of_a_connection_is_the_end_of_the_way_to_its_process() {
     assert!(fabric.outgoing.is_empty());
     assert!(!fabric.connect(1), "nobody is there any more");
 }
+
+#[test]
+fn who_ends_without_a_connection_of_its_own_is_known_to_be_gone() {
+    let run = Run::new();
+    let (mut fabric, mut hca) = run.join();
+    let (mut other, mut theirs) = run.join();
+    assert!(fabric.connect(1));
+    while other.receive(&mut theirs) {}
+    while fabric.receive(&mut hca) {}
+    assert!(fabric.outgoing.contains_key(&1), "it is there");
+    drop(other);
+    while fabric.receive(&mut hca) {}
+    assert!(fabric.outgoing.is_empty());
+}
