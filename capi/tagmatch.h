@@ -6,7 +6,7 @@
  * There are two objects, and one does not need the other:
  *
  *   tm_engine    decides which receive takes which message. Transport and memory are the caller's own: messages that
- *                arrive are told to it, and it answers where they go. It makes no system call and follows no address.
+ *                arrive are told to it, and it answers where they go. It has no IO, no clock, and follows no address.
  *   tm_endpoint  sends and receives by itself: within the process, in shared memory, over TCP, over verbs.
  *
  * Errors. Functions that return an int return 0 or more, or the negative of a code of errno(3); what each means here says
@@ -58,6 +58,141 @@
  * Bytes of the name of a counter, with the zero byte at its end.
  */
 #define TM_COUNTER_NAME_MAX 56
+
+/**
+ * Bytes of the longest name.
+ */
+#define TM_NAME_MAX 64
+
+/**
+ * Messages to other hosts go over TCP.
+ */
+#define TM_NETWORK_TCP 0
+
+/**
+ * They go over a verbs device.
+ */
+#define TM_NETWORK_VERBS 1
+
+/**
+ * Software matches.
+ */
+#define TM_MATCHING_SOFTWARE 0
+
+/**
+ * The verbs device matches what it can, and software the rest.
+ */
+#define TM_MATCHING_DEVICE 1
+
+/**
+ * A model of such a device matches what it could, in software: for tests without hardware.
+ */
+#define TM_MATCHING_MODEL 2
+
+/**
+ * Peers on this host and of this user are talked to through shared memory; both sides must ask for it.
+ */
+#define TM_ENDPOINT_SHM 1
+
+/**
+ * Any peer; and a sender that has no number here.
+ */
+#define TM_ANY_SOURCE 18446744073709551615ull
+
+/**
+ * The message has no tag, and matches receives without one alone.
+ */
+#define TM_UNTAGGED 1
+
+/**
+ * `cq_data` says something.
+ */
+#define TM_CQ_DATA 2
+
+/**
+ * The payload is copied before the call returns; at most `inject_size` bytes, in one segment.
+ */
+#define TM_SEND_INJECT 4
+
+/**
+ * More will follow at once: this may wait for it, or for `tm_endpoint_flush`.
+ */
+#define TM_SEND_MORE 8
+
+/**
+ * The send is complete when its memory is the sender's again.
+ */
+#define TM_LEVEL_INJECT 0
+
+/**
+ * When the peer's host has it, and it no longer depends on this process.
+ */
+#define TM_LEVEL_TRANSMIT 1
+
+/**
+ * When its payload is in the receiver's buffer, or in one that the receiving endpoint keeps for it.
+ */
+#define TM_LEVEL_DELIVERY 2
+
+/**
+ * When a receive has taken it, or it was discarded: a synchronous send.
+ */
+#define TM_LEVEL_MATCH 3
+
+/**
+ * A receive takes one message after the other, each behind the last, until less than `least` bytes are left.
+ */
+#define TM_RECEIVE_SEVERAL 4
+
+/**
+ * The message stays.
+ */
+#define TM_PEEK_LOOK 0
+
+/**
+ * It is kept for `tm_endpoint_receive_claimed` and `tm_endpoint_discard_claimed`.
+ */
+#define TM_PEEK_CLAIM 1
+
+/**
+ * It is dropped.
+ */
+#define TM_PEEK_DISCARD 2
+
+/**
+ * A send.
+ */
+#define TM_COMPLETED_SENT 1
+
+/**
+ * A receive, or one message of a receive of several.
+ */
+#define TM_COMPLETED_RECEIVED 2
+
+/**
+ * A receive of several takes no more, apart from any message.
+ */
+#define TM_COMPLETED_RELEASED 3
+
+/**
+ * A peek: `status` is 0, or `-ENOMSG`; or a message that was claimed was discarded.
+ */
+#define TM_COMPLETED_PEEKED 4
+
+/**
+ * A receive was cancelled: `status` is `-ECANCELED`.
+ */
+#define TM_COMPLETED_CANCELLED 5
+
+/**
+ * The operation failed: `status` says why.
+ */
+#define TM_COMPLETED_FAILED 6
+
+/**
+ * A receive of several takes no more with this message.
+ */
+#define TM_RELEASED 4
 
 /**
  * Of `tm_engine_set_group`.
@@ -264,12 +399,302 @@
 #define TM_DEVICE_RENDEZVOUS 2
 
 /**
+ * An endpoint: it sends to peers and receives from them, with tags and without, in exactly MPI's order. Nothing moves
+ * but within calls on it: `tm_endpoint_progress` is to be called often while anything is under way.
+ *
+ * `tagmatch::endpoint::Endpoint`
+ */
+typedef struct tm_endpoint tm_endpoint;
+
+/**
  * An engine: exact MPI matching over any number of devices of the caller's own. It does nothing by itself: what devices
  * tell goes in, commands to devices and completions come out.
  *
  * `tagmatch::engine::Engine`, whose page has the owner's loop
  */
 typedef struct tm_engine tm_engine;
+
+/**
+ * How an endpoint is set up. All zeros but `size` will do: an endpoint over TCP for this host alone.
+ *
+ * `tagmatch::endpoint::Config`, which has the defaults
+ */
+typedef struct tm_endpoint_config {
+    /**
+     * `sizeof(tm_endpoint_config)`
+     */
+    size_t size;
+    /**
+     * The address to listen at, with a port, "192.0.2.1:7000" or "[2001:db8::1]:0"; port 0 takes a free one. Peers reach it
+     * there, so it is one of this host's, of the network that all share. Null: "127.0.0.1:0", for this host alone.
+     */
+    const char *listen;
+    /**
+     * `TM_NETWORK_TCP` or `TM_NETWORK_VERBS`: the same for all who talk to each other.
+     */
+    uint32_t network;
+    /**
+     * `TM_MATCHING_SOFTWARE`, `TM_MATCHING_DEVICE` (with `TM_NETWORK_VERBS`) or `TM_MATCHING_MODEL`.
+     */
+    uint32_t matching;
+    /**
+     * With `TM_NETWORK_VERBS`: the device, as `ibv_devices` shows it. Null: the first.
+     */
+    const char *verbs_device;
+    /**
+     * `TM_ENDPOINT_SHM`, or 0.
+     */
+    uint32_t flags;
+    /**
+     * Peers that are known at most. 0: the default.
+     */
+    uint32_t peers_max;
+    /**
+     * The longest payload, in bytes, that is sent eagerly and taken so. 0: the default.
+     */
+    uint64_t eager_limit;
+    /**
+     * The longest payload, in bytes, that can be sent with `TM_SEND_INJECT`. 0: the default.
+     */
+    uint64_t inject_size;
+    /**
+     * What one peer may have kept unexpected here: bytes of payload. 0: the default.
+     */
+    uint64_t credit_bytes;
+    /**
+     * The same: messages with a payload. 0: the default.
+     */
+    uint32_t credit_messages;
+    /**
+     * The same: messages in all. 0: the default.
+     */
+    uint32_t credit_headers;
+    /**
+     * How long a connection may take to come about before sends to that peer are told, in milliseconds. 0: the default.
+     */
+    uint32_t connect_timeout_ms;
+    /**
+     * A peer from which nothing came for so long is asked whether it is there, in milliseconds, and lost if it says nothing
+     * for as long again. 0: never.
+     */
+    uint32_t keepalive_ms;
+    /**
+     * How long a peer may take nothing of what was sent before closing goes on without it, in milliseconds. 0: the default.
+     */
+    uint32_t close_timeout_ms;
+    /**
+     * Bytes of `job_key`.
+     */
+    uint32_t job_key_length;
+    /**
+     * Connections come about only between endpoints that hold the same key, of 16 bytes at least. It is copied. Null: none.
+     */
+    const void *job_key;
+    /**
+     * Bits of a tag that name its sender, for devices that match; 0: none.
+     */
+    uint64_t source_bits;
+} tm_endpoint_config;
+
+/**
+ * Something is over.
+ *
+ * `tagmatch::endpoint::Completion`
+ */
+typedef struct tm_completion {
+    /**
+     * As given with the operation.
+     */
+    uint64_t context;
+    /**
+     * What: one of `TM_COMPLETED_…`.
+     */
+    uint32_t what;
+    /**
+     * 0; or `-EMSGSIZE`: the message was longer than the receive, and cut; or why the operation failed.
+     */
+    int32_t status;
+    /**
+     * The message's tag.
+     */
+    uint64_t tag;
+    /**
+     * Bytes that the message had.
+     */
+    uint64_t length;
+    /**
+     * Bytes of payload that were written.
+     */
+    uint64_t placed;
+    /**
+     * Where the payload begins: of a receive of several a piece of its buffer.
+     */
+    void *address;
+    /**
+     * The sender, if it has a number here, else `TM_ANY_SOURCE`.
+     */
+    uint64_t source;
+    /**
+     * With `TM_CQ_DATA`.
+     */
+    uint32_t cq_data;
+    /**
+     * `TM_UNTAGGED`, `TM_CQ_DATA`, `TM_RELEASED`.
+     */
+    uint32_t flags;
+} tm_completion;
+
+/**
+ * A counter, as `tm_engine_statistics` and `tm_endpoint_statistics` give them.
+ */
+typedef struct tm_counter {
+    /**
+     * What is counted; ends with a zero byte.
+     */
+    char name[TM_COUNTER_NAME_MAX];
+    /**
+     * How often, or how much, since the object was opened; of depths: how many there are now.
+     */
+    uint64_t value;
+} tm_counter;
+
+/**
+ * A stretch of memory, or several.
+ *
+ * `tagmatch::seam::Buffer`
+ */
+typedef struct tm_buffer {
+    /**
+     * The first byte; with several segments, the first of an array of `tm_segment`, which stays as long as the memory
+     * itself.
+     */
+    void *address;
+    /**
+     * Bytes; with several segments, of all together.
+     */
+    uint64_t length;
+    /**
+     * How the device that will write there knows this memory (verbs: the lkey); 0 where none is needed.
+     */
+    uint32_t key;
+    /**
+     * Segments. 0 and 1: `address` is that of the memory itself.
+     */
+    uint32_t segments;
+} tm_buffer;
+
+/**
+ * A message to send.
+ *
+ * `tagmatch::endpoint::Send`; `fi_tagged(3)`, `fi_msg(3)`; of levels, `fi_cq(3)`
+ */
+typedef struct tm_send {
+    /**
+     * To whom: a number of `tm_endpoint_set_peer`.
+     */
+    uint64_t to;
+    /**
+     * The tag; with `TM_UNTAGGED` it says nothing.
+     */
+    uint64_t tag;
+    /**
+     * The payload, which stays as it is until the completion, or until the call returns with `TM_SEND_INJECT`. It is only
+     * read.
+     */
+    struct tm_buffer payload;
+    /**
+     * Comes back with the completion.
+     */
+    uint64_t context;
+    /**
+     * A word for the receiver's completion, with `TM_CQ_DATA`.
+     */
+    uint32_t cq_data;
+    /**
+     * When the send is complete: one of `TM_LEVEL_…`.
+     */
+    uint32_t level;
+    /**
+     * `TM_UNTAGGED`, `TM_CQ_DATA`, `TM_SEND_…`.
+     */
+    uint32_t flags;
+    /**
+     * 0
+     */
+    uint32_t reserved;
+} tm_send;
+
+/**
+ * A receive to be posted.
+ *
+ * `tagmatch::endpoint::Post`; `fi_tagged(3)`, `fi_msg(3)`
+ */
+typedef struct tm_receive {
+    /**
+     * Whose messages: a number of `tm_endpoint_set_peer`, or `TM_ANY_SOURCE`.
+     */
+    uint64_t source;
+    /**
+     * Which; with `TM_UNTAGGED` it says nothing.
+     */
+    uint64_t tag;
+    /**
+     * Bits of the tag that do not count.
+     */
+    uint64_t ignore;
+    /**
+     * Where the payload goes. It is the library's until the completion.
+     */
+    struct tm_buffer buffer;
+    /**
+     * Comes back with the completions, and is what it is cancelled by.
+     */
+    uint64_t context;
+    /**
+     * With `TM_RECEIVE_SEVERAL`: see there.
+     */
+    uint64_t least;
+    /**
+     * `TM_UNTAGGED`, `TM_RECEIVE_SEVERAL`.
+     */
+    uint32_t flags;
+    /**
+     * 0
+     */
+    uint32_t reserved;
+} tm_receive;
+
+/**
+ * An unexpected message to look for.
+ *
+ * `tagmatch::endpoint::Peek`; `FI_PEEK` of `fi_tagged(3)`
+ */
+typedef struct tm_peek {
+    /**
+     * As of `tm_receive`.
+     */
+    uint64_t source;
+    /**
+     * As of `tm_receive`.
+     */
+    uint64_t tag;
+    /**
+     * As of `tm_receive`.
+     */
+    uint64_t ignore;
+    /**
+     * Comes back with the completion; a claim is found by it.
+     */
+    uint64_t context;
+    /**
+     * What becomes of the message: one of `TM_PEEK_…`.
+     */
+    uint32_t action;
+    /**
+     * `TM_UNTAGGED`, or 0.
+     */
+    uint32_t flags;
+} tm_peek;
 
 /**
  * A message in its receive.
@@ -373,31 +798,6 @@ typedef struct tm_engine_config {
      */
     void (*complete)(void *user, const struct tm_engine_completion *completion);
 } tm_engine_config;
-
-/**
- * A stretch of memory, or several.
- *
- * `tagmatch::seam::Buffer`
- */
-typedef struct tm_buffer {
-    /**
-     * The first byte; with several segments, the first of an array of `tm_segment`, which stays as long as the memory
-     * itself.
-     */
-    void *address;
-    /**
-     * Bytes; with several segments, of all together.
-     */
-    uint64_t length;
-    /**
-     * How the device that will write there knows this memory (verbs: the lkey); 0 where none is needed.
-     */
-    uint32_t key;
-    /**
-     * Segments. 0 and 1: `address` is that of the memory itself.
-     */
-    uint32_t segments;
-} tm_buffer;
 
 /**
  * Where the payload of a rendezvous waits, in the sender's memory.
@@ -568,20 +968,6 @@ typedef struct tm_device {
      */
     int (*place)(void *user, uint64_t message, const struct tm_buffer *buffer);
 } tm_device;
-
-/**
- * A counter, as `tm_engine_statistics` and `tm_endpoint_statistics` give them.
- */
-typedef struct tm_counter {
-    /**
-     * What is counted; ends with a zero byte.
-     */
-    char name[TM_COUNTER_NAME_MAX];
-    /**
-     * How often, or how much, since the object was opened; of depths: how many there are now.
-     */
-    uint64_t value;
-} tm_counter;
 
 /**
  * A message that no device matched: its header is known, and the engine says where it goes.
@@ -849,6 +1235,26 @@ typedef struct tm_peeked {
     uint32_t reserved;
 } tm_peeked;
 
+/**
+ * One of several stretches of memory.
+ *
+ * `tagmatch::seam::Segment`
+ */
+typedef struct tm_segment {
+    /**
+     * The first byte.
+     */
+    void *address;
+    /**
+     * Bytes.
+     */
+    uint64_t length;
+    /**
+     * As of `tm_buffer`.
+     */
+    uint64_t key;
+} tm_segment;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -862,6 +1268,252 @@ uint32_t tm_version(void);
  * The same as text, "0.1.0". Any thread may call it at any time.
  */
 const char *tm_version_string(void);
+
+/**
+ * An endpoint over the transports that are asked for, and to itself. `config` may be null.
+ *
+ * # Errors
+ * `-EINVAL`, `-E2BIG`: of `config`. `-ENODEV`: there is no such verbs device, or it cannot do what is asked for.
+ * `-EADDRINUSE`, `-EADDRNOTAVAIL` and other codes of the system's: it cannot listen there.
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_open(const struct tm_endpoint_config *config, struct tm_endpoint **endpoint);
+
+/**
+ * Close an endpoint. What completions were told of still goes out: this waits until the hosts of all peers have it, but not
+ * for one that takes nothing for `close_timeout_ms`, and for 12 times as long at most. Then all memory of messages is the
+ * caller's again, whether a completion said so or not. Peers are told.
+ *
+ * An owner of several endpoints that wait for each other shuts all of them down first (`tm_endpoint_shutdown`).
+ *
+ * `tagmatch::endpoint::Endpoint::close`
+ *
+ * # Errors
+ * `-EFAULT`: `endpoint` is null.
+ *
+ * # Safety
+ * As for every call: see the head of this page. The endpoint is not used again.
+ */
+int tm_endpoint_close(struct tm_endpoint *endpoint);
+
+/**
+ * Begin to close, and return: nothing more is sent, peers are told, and progress does the rest. Sends of memory that peers
+ * still have to read fail. 1: it is done, and closing will not wait. 0: not yet.
+ *
+ * `tagmatch::endpoint::Endpoint::close`, `tagmatch::endpoint::Endpoint::is_closed`
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_shutdown(struct tm_endpoint *endpoint);
+
+/**
+ * The name under which others reach this endpoint: bytes of a `sockaddr`, which are handed to peers by other means.
+ * `length` is how many there is room for, and becomes how many there are; `TM_NAME_MAX` will do.
+ *
+ * `tagmatch::endpoint::Endpoint::name`
+ *
+ * # Errors
+ * `-EMSGSIZE`: there is too little room; `length` says how much it takes.
+ *
+ * # Safety
+ * As for every call: see the head of this page. There is room for `length` bytes.
+ */
+int tm_endpoint_name(struct tm_endpoint *endpoint, void *name, size_t *length);
+
+/**
+ * This number stands for the peer of this name from now on. Numbers are dealt by the caller, from small ones on. Messages
+ * that came from it already are that number's from now on.
+ *
+ * `tagmatch::endpoint::Endpoint::set_address`
+ *
+ * # Errors
+ * `-EINVAL`: the number stands for another name, or the name has not 1 to 64 bytes. `-ENOSPC`: the number is too large.
+ *
+ * # Safety
+ * As for every call: see the head of this page. The name has `length` bytes.
+ */
+int tm_endpoint_set_peer(struct tm_endpoint *endpoint,
+                         uint64_t peer,
+                         const void *name,
+                         size_t length);
+
+/**
+ * The number stands for nobody any more. Receives that name it stay posted, and sends in progress go on.
+ *
+ * `tagmatch::endpoint::Endpoint::remove_address`
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_remove_peer(struct tm_endpoint *endpoint, uint64_t peer);
+
+/**
+ * Move on. Returns how many things happened.
+ *
+ * `tagmatch::endpoint::Endpoint::progress`
+ *
+ * # Errors
+ * `-EIO`: a transport failed, now or before. Whatever was in progress has ended, and completions say so.
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_progress(struct tm_endpoint *endpoint);
+
+/**
+ * Move completions to the caller, oldest first, and return how many. It makes no progress.
+ *
+ * `tagmatch::endpoint::Endpoint::poll_completion`
+ *
+ * # Safety
+ * As for every call: see the head of this page. There is room for `room` completions.
+ */
+int tm_endpoint_poll(struct tm_endpoint *endpoint, struct tm_completion *completions, size_t room);
+
+/**
+ * Sleep until there is something to do, `timeout_ms` at most; -1: for as long as it takes. It may return early, so go on
+ * with progress in any case.
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_wait(struct tm_endpoint *endpoint,
+                     int timeout_ms);
+
+/**
+ * For those who wait themselves: whether they may, for the descriptors of `tm_endpoint_descriptors` to be readable, and for
+ * how long at most in milliseconds (-1: for as long as it takes). 0: there is something to do already. `timeout_ms` may be
+ * null.
+ *
+ * `tagmatch::endpoint::Endpoint::may_wait`, `tagmatch::endpoint::Endpoint::next_deadline`
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_may_wait(struct tm_endpoint *endpoint,
+                         int *timeout_ms);
+
+/**
+ * File descriptors one of which is readable when progress would find something: as many as there is room for; returns how
+ * many there are. They are the endpoint's, and stay the same.
+ *
+ * `tagmatch::endpoint::Endpoint::wait_descriptors`
+ *
+ * # Safety
+ * As for every call: see the head of this page. There is room for `room` descriptors.
+ */
+int tm_endpoint_descriptors(struct tm_endpoint *endpoint,
+                            int *descriptors,
+                            size_t room);
+
+/**
+ * What happened so far, and what there is now: as many counters as there is room for; returns how many there are.
+ *
+ * `tagmatch::endpoint::Statistics`, `tagmatch::offload::Statistics`
+ *
+ * # Safety
+ * As for every call: see the head of this page. There is room for `room` counters.
+ */
+int tm_endpoint_statistics(struct tm_endpoint *endpoint, struct tm_counter *counters, size_t room);
+
+/**
+ * Send a message. A completion comes, with `TM_SEND_INJECT` too. The first to a peer begins a connection, and is `-EAGAIN`
+ * until that is there. Messages to one peer arrive in the order in which they were sent.
+ *
+ * `tagmatch::endpoint::Endpoint::send`
+ *
+ * # Errors
+ * It was not taken: nothing was done, and no completion comes. `-EAGAIN`: not now; go on with progress and try again.
+ * `-EADDRNOTAVAIL`: the number stands for no peer. `-EMSGSIZE`: it is too long. `-ECONNREFUSED`, `-ETIMEDOUT`, `-EACCES`,
+ * `-ECONNRESET` and others: the peer cannot be reached; the next send tries anew.
+ *
+ * # Safety
+ * As for every call: see the head of this page. The payload stays as it is until the completion, or until the call returns
+ * with `TM_SEND_INJECT`.
+ */
+int tm_endpoint_send(struct tm_endpoint *endpoint,
+                     const struct tm_send *send);
+
+/**
+ * Start whatever was sent with `TM_SEND_MORE`.
+ *
+ * `tagmatch::endpoint::Endpoint::flush`
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_flush(struct tm_endpoint *endpoint);
+
+/**
+ * Post a receive. A completion comes.
+ *
+ * `tagmatch::endpoint::Endpoint::post`
+ *
+ * # Errors
+ * `-EADDRNOTAVAIL`: the source stands for no peer. `-EINVAL`: of `receive`. `-EIO`: a transport failed. Nothing was done.
+ *
+ * # Safety
+ * As for every call: see the head of this page. The memory is the library's until the completion.
+ */
+int tm_endpoint_receive(struct tm_endpoint *endpoint,
+                        const struct tm_receive *receive);
+
+/**
+ * Look for a message that waits. It makes progress once, and the answer is a completion: `TM_COMPLETED_PEEKED`.
+ *
+ * `tagmatch::endpoint::Endpoint::peek`
+ *
+ * # Errors
+ * `-EINVAL`: of `peek`. No completion comes.
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_peek(struct tm_endpoint *endpoint, const struct tm_peek *peek);
+
+/**
+ * Receive the message that a peek of this context claimed. A completion comes, under the same context.
+ *
+ * `tagmatch::endpoint::Endpoint::receive_claimed`
+ *
+ * # Errors
+ * `-ENOENT`: there is no such claim (any more).
+ *
+ * # Safety
+ * As for every call: see the head of this page. The memory is the library's until the completion.
+ */
+int tm_endpoint_receive_claimed(struct tm_endpoint *endpoint, uint64_t context, const struct tm_buffer *into);
+
+/**
+ * Drop the message that a peek of this context claimed. `TM_COMPLETED_PEEKED` comes, under the same context.
+ *
+ * `tagmatch::endpoint::Endpoint::discard_claimed`
+ *
+ * # Errors
+ * `-ENOENT`: there is no such claim (any more).
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_discard_claimed(struct tm_endpoint *endpoint, uint64_t context);
+
+/**
+ * Cancel one receive of this context, the oldest, with a tag or without. Its completion says whether it was cancelled or a
+ * message came first.
+ *
+ * `tagmatch::endpoint::Endpoint::cancel`
+ *
+ * # Errors
+ * `-ENOENT`: none is pending.
+ *
+ * # Safety
+ * As for every call: see the head of this page.
+ */
+int tm_endpoint_cancel(struct tm_endpoint *endpoint,
+                       uint64_t context);
 
 /**
  * An engine without devices. `config` may be null.

@@ -13,7 +13,7 @@
 #![allow(unsafe_code, reason = "calls from C: pointers that nobody but the caller can vouch for")]
 
 mod clock;
-
+pub mod endpoint;
 pub mod engine;
 mod error;
 mod ffi;

@@ -50,6 +50,11 @@ pub unsafe extern "C" fn tm_engine_post(
         let receive = unsafe { ffi::shared(receive, "receive") }?;
         check_flags(receive.flags, TM_RECEIVE_MULTI, "receive.flags")?;
         let is_multi = receive.flags & TM_RECEIVE_MULTI != 0;
+        if is_multi && receive.buffer.segments > 1 {
+            return Err(Error::argument(
+                "receive.buffer has several segments: with TM_RECEIVE_MULTI it is one".into(),
+            ));
+        }
         let receive = Receive {
             pattern: receive.pattern.pattern()?,
             buffer: receive.buffer.into(),
