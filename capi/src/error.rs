@@ -120,8 +120,8 @@ impl From<Refusal> for Error {
                 "another call on this object has not returned: calls on one object come one after the other, and none \
                  from its own callbacks submit and place",
             ),
-            // There is no queue here, and kinds that are added later are of one.
-            _ => AGAIN,
+            // There is no queue here.
+            Refusal::Full | _ => AGAIN,
         }
     }
 }
@@ -137,8 +137,8 @@ pub(crate) fn code_of(failure: Failure) -> c_int {
         Failure::ReadFailed => libc::EREMOTEIO,
         Failure::Memory => libc::EFAULT,
         Failure::System { errno } => errno,
-        // Kinds that are added later are of the device, until something better is said of them here.
-        _ => libc::EIO,
+        // And kinds that are added later, until something better is said of them here.
+        Failure::Device | _ => libc::EIO,
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn code_of_data(error: DataError) -> c_int {
     match error {
         DataError::PathLost => libc::ECONNRESET,
         DataError::DeviceFailed => libc::EIO,
-        _ => libc::EREMOTEIO,
+        DataError::Completion { .. } | _ => libc::EREMOTEIO,
     }
 }
 
@@ -169,7 +169,7 @@ impl From<PostError> for Error {
     fn from(error: PostError) -> Self {
         match error {
             PostError::Endpoint(error) => error.into(),
-            error => Self::said(libc::EADDRNOTAVAIL, error.to_string()),
+            error @ (PostError::Address(_) | _) => Self::said(libc::EADDRNOTAVAIL, error.to_string()),
         }
     }
 }

@@ -3,5 +3,7 @@
 #![allow(unsafe_code, reason = "calls as C makes them")]
 
 mod common;
+#[path = "refusals/endpoint.rs"]
+mod endpoint;
 #[path = "refusals/engine.rs"]
 mod engine;

@@ -152,7 +152,7 @@ impl From<OpenError> for Error {
     fn from(error: OpenError) -> Self {
         let code = match &error {
             OpenError::System { errno, .. } => *errno,
-            _ => libc::EIO,
+            OpenError::Memory | _ => libc::EIO,
         };
         Self::said(code, error.to_string())
     }
@@ -162,7 +162,7 @@ impl From<VerbsOpenError> for Error {
     fn from(error: VerbsOpenError) -> Self {
         match error {
             VerbsOpenError::Exchange(error) => error.into(),
-            error => Self::said(libc::ENODEV, error.to_string()),
+            error @ (VerbsOpenError::Device(_) | _) => Self::said(libc::ENODEV, error.to_string()),
         }
     }
 }

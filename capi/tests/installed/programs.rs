@@ -37,12 +37,28 @@ fn start(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// The same, with every access to memory checked, and what is never given back.
+/// The same, with every access to memory checked, and that everything is given back.
 fn checked(program: &Path, arguments: &[&str]) -> Output {
+    run(valgrind(program).args(arguments))
+}
+
+fn valgrind(program: &Path) -> Command {
     let mut valgrind = start("valgrind");
     valgrind.args(["--quiet", "--error-exitcode=9", "--leak-check=full"]);
-    valgrind.args(["--errors-for-leak-kinds=definite,indirect,possible"]);
-    run(valgrind.arg(program).args(arguments))
+    valgrind.args(["--show-leak-kinds=all", "--errors-for-leak-kinds=all"]);
+    valgrind.arg(program);
+    valgrind
+}
+
+/// Or the tests with valgrind could not fail.
+#[test]
+fn an_engine_that_is_never_closed_is_an_error_to_valgrind() {
+    let source = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("leak.c");
+    let text = "#include <tagmatch.h>\nint main(void) { tm_engine *e; return tm_engine_open(0, &e); }\n";
+    std::fs::write(&source, text).unwrap();
+    let program = compile(&source, "leak", &[]);
+    run(&mut start(&program));
+    assert_eq!(valgrind(&program).output().unwrap().status.code(), Some(9));
 }
 
 #[test]
@@ -76,13 +92,45 @@ fn the_message_layer_of_the_guide_runs_also_under_valgrind() {
 #[test]
 fn endpoints_run_over_tcp_shared_memory_and_the_model_of_a_device() {
     let program = compile(&example("endpoint.c"), "endpoint", &[]);
-    for how in ["tcp", "shm", "model"] {
-        let said = printed(start(&program).arg(how));
-        assert!(
-            said.starts_with(&format!("endpoint: over {how}, ")) && said.ends_with("all right\n"),
-            "{said}"
-        );
+    for (how, is_offloaded) in [("tcp", false), ("shm", false), ("model", true)] {
+        is_said(&printed(start(&program).arg(how)), how, is_offloaded);
     }
+}
+
+fn is_said(said: &str, how: &str, is_offloaded: bool) {
+    assert!(said.starts_with(&format!("endpoint: over {how}, ")) && said.ends_with("all right\n"), "{said}");
+    assert_eq!(!said.contains(" 0 matched by a device"), is_offloaded, "{said}");
+}
+
+/// On a simulated ConnectX under the real driver.
+#[test]
+fn endpoints_run_over_a_verbs_device_and_one_that_matches() {
+    let program = compile(&example("endpoint.c"), "endpoint-verbs", &[]);
+    let library = std::env::current_exe().unwrap().with_file_name("libtagmatch_hca.so");
+    assert!(library.exists(), "cargo built no {}", library.display());
+    for (how, is_offloaded) in [("verbs", false), ("card", true)] {
+        // In the temporary directory, since paths of sockets are short.
+        let fabric = std::env::temp_dir().join(format!("tagmatch-c-{how}-{}", std::process::id()));
+        std::fs::create_dir_all(&fabric).unwrap();
+        let mut command = start(&program);
+        command.arg(how).env("LD_PRELOAD", &library).env("SYSFS_PATH", fabric.join("sys"));
+        let output = command.env("TAGMATCH_HCA_RUN", &fabric).output();
+        std::fs::remove_dir_all(&fabric).unwrap();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        is_said(&String::from_utf8_lossy(&output.stdout), how, is_offloaded);
+    }
+}
+
+#[test]
+fn a_verbs_device_that_is_not_there_is_said_so() {
+    let program = compile(&example("endpoint.c"), "endpoint-none", &[]);
+    let empty = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-devices");
+    std::fs::create_dir_all(&empty).unwrap();
+    let output = start(&program).arg("verbs").env("SYSFS_PATH", &empty).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("endpoint: verbs: there is no such device ("), "{said}");
 }
 
 #[test]
