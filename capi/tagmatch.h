@@ -425,8 +425,8 @@ typedef struct tm_endpoint_config {
      */
     size_t size;
     /**
-     * The address to listen at, with a port, "192.0.2.1:7000" or "[2001:db8::1]:0"; port 0 takes a free one. Peers reach it
-     * there, so it is one of this host's, of the network that all share. Null: "127.0.0.1:0", for this host alone.
+     * The address to listen at, with a port, `192.0.2.1:7000` or `[2001:db8::1]:0`; port 0 takes a free one. Peers reach it
+     * there, so it is one of this host's, of the network that all share. Null: `127.0.0.1:0`, for this host alone.
      */
     const char *listen;
     /**

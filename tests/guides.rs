@@ -5,7 +5,6 @@
 #[path = "common/guides.rs"]
 mod guides;
 #[path = "../docs/examples/message_layer.rs"]
-#[allow(clippy::cast_possible_truncation, reason = "an example, whose messages are short")]
 mod message_layer;
 
 use std::path::{Path, PathBuf};

@@ -23,13 +23,14 @@ struct Rank {
 #[derive(Default)]
 struct Memory {
     held: HashMap<MessageToken, Vec<u8>>,
-    buffers: Vec<Vec<u8>>,
+    buffers: HashMap<u64, Vec<u8>>,
 }
 
 impl Placer for Memory {
     fn place(&mut self, _: DeviceId, message: MessageToken, to: &Buffer) -> bool {
-        let payload = self.held.remove(&message).expect("a message is held until it is placed");
-        self.buffers[to.address as usize] = payload[..payload.len().min(to.length as usize)].to_vec();
+        let mut payload = self.held.remove(&message).expect("a message is held until it is placed");
+        payload.truncate(usize::try_from(to.length).unwrap_or(usize::MAX));
+        self.buffers.insert(to.address, payload);
         true
     }
 }
@@ -44,7 +45,7 @@ impl Rank {
     /// Post a receive from anybody; its number. A completion of it will come, unless it took a message that waited.
     fn receive(&mut self, tag: Tag, ignore: Ignore, length: u64) -> (u64, Posting) {
         let context = self.memory.buffers.len() as u64;
-        self.memory.buffers.push(Vec::new());
+        self.memory.buffers.insert(context, Vec::new());
         let pattern = Pattern { tag, ignore, source: Source::Any };
         let receive = Receive { pattern, buffer: Buffer::new(context, length), context, kind: Kind::Once };
         (context, self.engine.post_placing(&receive, &mut self.memory))
@@ -68,7 +69,7 @@ impl Rank {
     }
 }
 
-pub fn main() {
+pub(crate) fn main() {
     let (me, mut there) = (PeerId(0), Rank::new());
     let (number, posting) = there.receive(Tag(7), Ignore::NONE, 64); // posted before its message comes
     assert!(matches!(posting, Posting::Queued(_)));
@@ -76,9 +77,9 @@ pub fn main() {
     there.arriving.push((me, Tag(7), b"expected".to_vec()));
     let completion = there.progress().expect("the message came");
     assert!(matches!(completion.end, End::Received(message) if message.source == me));
-    assert_eq!((completion.context, there.memory.buffers[0].as_slice()), (number, &b"expected"[..]));
+    assert_eq!((completion.context, there.memory.buffers[&number].as_slice()), (number, &b"expected"[..]));
     let (number, posting) = there.receive(Tag(0), Ignore::ALL, 64); // any tag
     assert!(matches!(posting, Posting::Placed(message) if message.tag == Tag(8)));
-    assert_eq!(there.memory.buffers[number as usize], b"unexpected");
+    assert_eq!(there.memory.buffers[&number], b"unexpected");
     assert_eq!(there.progress(), None);
 }

@@ -29,8 +29,8 @@ pub const TM_ENDPOINT_SHM: u32 = 1;
 pub struct tm_endpoint_config {
     /// `sizeof(tm_endpoint_config)`
     pub size: usize,
-    /// The address to listen at, with a port, "192.0.2.1:7000" or "[2001:db8::1]:0"; port 0 takes a free one. Peers reach it
-    /// there, so it is one of this host's, of the network that all share. Null: "127.0.0.1:0", for this host alone.
+    /// The address to listen at, with a port, `192.0.2.1:7000` or `[2001:db8::1]:0`; port 0 takes a free one. Peers reach it
+    /// there, so it is one of this host's, of the network that all share. Null: `127.0.0.1:0`, for this host alone.
     pub listen: *const c_char,
     /// `TM_NETWORK_TCP` or `TM_NETWORK_VERBS`: the same for all who talk to each other.
     pub network: u32,

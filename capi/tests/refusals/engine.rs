@@ -77,11 +77,8 @@ fn numbers_that_mean_nothing_are_refused() {
     let engine = open();
     let receive = tm_engine_receive { pattern: tm_pattern { kind: 3, ..zeroed() }, ..zeroed() };
     // SAFETY: arguments as the header asks for, but for what is refused; so below.
-    refused(
-        unsafe { tm_engine_post(engine, &raw const receive, ptr::null_mut()) },
-        libc::EINVAL,
-        "kind is 3",
-    );
+    let posted = unsafe { tm_engine_post(engine, &raw const receive, ptr::null_mut()) };
+    refused(posted, libc::EINVAL, "kind is 3");
     let receive = tm_engine_receive { flags: 2, ..zeroed() };
     // SAFETY: as above.
     refused(unsafe { tm_engine_post(engine, &raw const receive, ptr::null_mut()) }, libc::EINVAL, "0x2");
