@@ -37,6 +37,10 @@ packages() {
     present 'test -e /usr/include/rdma/fabric.h' libfabric-dev
     present 'command -v ib_send_lat' perftest
     present 'command -v ucx_perftest' ucx-utils
+    # The C library is installed by its Makefile and found through pkg-config.
+    present 'command -v make' make
+    present 'command -v pkg-config' pkg-config
+    present 'command -v c++' g++
     present 'command -v mpirun' openmpi-bin
     present 'command -v mpicc' libopenmpi-dev
     # For emulated machines with soft-RoCE devices; their kernel is downloaded by the tests.

@@ -84,6 +84,21 @@ pub struct ClaimId {
     serial: u32,
 }
 
+impl ClaimId {
+    /// Both halves in one word, for those who keep it elsewhere: C, for one.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        ((self.serial as u64) << 32) | self.index as u64
+    }
+
+    /// The inverse of [`Self::to_bits`]. Any value is accepted; a wrong one names nothing.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the word are meant")]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { index: bits as u32, serial: (bits >> 32) as u32 }
+    }
+}
+
 impl Engine {
     /// Post a receive: it takes the earliest-arrived unexpected message that fits, or joins the posted list.
     ///

@@ -17,10 +17,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("traces", &["ids", "matching"]),
     ("replay", &["ids", "seam", "wire", "matching", "offload", "engine", "device", "traces"]),
     (
-        "capi",
-        &["ids", "seam", "wire", "matching", "offload", "protocol", "engine", "device", "domain", "endpoint"],
-    ),
-    (
         "provider",
         &["ids", "seam", "wire", "matching", "offload", "protocol", "engine", "device", "domain", "endpoint"],
     ),
