@@ -49,6 +49,7 @@ pub use statistics::Statistics;
 use std::time::Duration;
 
 use crate::device::transport::Transport;
+use crate::engine::Engine;
 use crate::ids::DeviceId;
 
 use self::core::Core;
@@ -132,8 +133,12 @@ impl Endpoint {
             return Err(error.clone());
         }
         let mut told = 0;
+        // What comes of what is told is submitted below.
+        let has_commands = !self.core.engines.iter().all(Engine::has_no_commands);
         for device in 0..self.transports.len() {
-            self.submit(device)?;
+            if has_commands {
+                self.submit(device)?;
+            }
             match self.transports[device].progress(EVENTS_MAX, &mut self.core) {
                 Ok(events) => told += events,
                 Err(error) => return Err(self.fail(error)),

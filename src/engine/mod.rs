@@ -292,6 +292,13 @@ impl Engine {
         self.offload.commands(device)
     }
 
+    /// Whether [`Self::poll_commands`] would find nothing for any device.
+    #[inline]
+    #[must_use]
+    pub fn has_no_commands(&self) -> bool {
+        (!self.offload.is_active() || self.offload.is_quiet()) && self.offload.has_no_commands()
+    }
+
     /// What waits for a device already, without sending anything more down.
     pub fn commands(&mut self, device: DeviceId) -> &[Command] {
         self.offload.commands(device)

@@ -233,6 +233,12 @@ impl Offload {
         }
     }
 
+    /// Whether no device has commands waiting.
+    #[inline]
+    pub(crate) fn has_no_commands(&self) -> bool {
+        self.nics.iter().all(Nic::has_no_commands)
+    }
+
     /// Whether a device has commands waiting.
     pub(crate) fn has_commands(&self, device: DeviceId) -> bool {
         self.nics.get(device.0 as usize).is_some_and(|nic| !nic.commands().is_empty())

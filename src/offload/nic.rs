@@ -186,6 +186,12 @@ impl Nic {
         }
     }
 
+    /// Whether [`Self::commands`] is empty.
+    #[inline(always)]
+    pub(crate) fn has_no_commands(&self) -> bool {
+        self.commands.is_empty()
+    }
+
     /// Commands not submitted yet, oldest first.
     #[inline]
     pub(crate) fn commands(&self) -> &[Command] {

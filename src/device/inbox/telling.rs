@@ -80,7 +80,14 @@ impl<'a> Teller<'a> {
     }
 
     /// What waits to be told, as much of it as is wanted.
+    #[inline]
     pub(in crate::device) fn tell(&mut self, pending: &mut Pending) {
+        if !pending.is_empty() {
+            self.tell_pending(pending);
+        }
+    }
+
+    fn tell_pending(&mut self, pending: &mut Pending) {
         while !self.is_full() {
             match pending.queue.pop_front() {
                 Some(Told::Event(space, event)) => {
@@ -113,6 +120,7 @@ pub(in crate::device) enum Told {
 }
 
 impl Pending {
+    #[inline]
     pub(in crate::device) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

@@ -15,17 +15,20 @@ use crate::seam::DeviceError;
 
 impl<M: Medium> StreamTransport<M> {
     pub(super) fn go_on(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
-        let mut teller = Teller::new(ear, self.config.id, max);
         self.turn = self.turn.wrapping_add(1);
         self.medium.listener_mut().turn(&self.epoll);
+        // Whoever has sent expects an answer, which one call reads. Whoever only listens would take the lock of the socket
+        // again and again, which the sender's packets need; so would whoever waits for a long answer.
+        let looks = std::mem::take(&mut self.has_waited) || self.looks();
+        if !looks && self.is_still() {
+            return Ok(0);
+        }
+        let mut teller = Teller::new(ear, self.config.id, max);
         teller.tell(&mut self.parts.inbox.pending);
         if !self.parts.unsent.is_empty() {
             self.write_unsent();
         }
         self.take_kept_back(&mut teller);
-        // Whoever has sent expects an answer, which one call reads. Whoever only listens would take the lock of the socket
-        // again and again, which the sender's packets need; so would whoever waits for a long answer.
-        let looks = std::mem::take(&mut self.has_waited) || self.looks();
         let result = if looks { self.look(&mut teller) } else { Ok(()) };
         if M::IS_MEMORY || !looks {
             self.read_all(&mut teller);
@@ -43,16 +46,26 @@ impl<M: Medium> StreamTransport<M> {
 
     /// Whether the operating system is to be asked what there is.
     fn looks(&self) -> bool {
-        if self.links.connecting > 0 || self.links.len() == 0 {
+        if self.links.connecting > 0 {
             return true;
         }
-        if M::IS_MEMORY {
+        // Where there is no link somebody may connect; who is about to wait has looked first.
+        if M::IS_MEMORY || self.links.len() == 0 {
             return self.turn.is_multiple_of(LOOK_AT_SOCKETS_EVERY);
         }
         self.links.len() > DIRECT_MAX
             || !self.is_answer_due
             || self.is_long
             || self.turn.is_multiple_of(LOOK_EVERY)
+    }
+
+    /// Whether nothing is to be done or told, as far as is seen without asking the operating system.
+    fn is_still(&self) -> bool {
+        let waits = !self.parts.inbox.pending.is_empty()
+            || !self.parts.unsent.is_empty()
+            || !self.kept_back.is_empty()
+            || !self.watched.is_empty();
+        !waits && if M::IS_MEMORY { !self.links.iter().any(has_news) } else { self.links.len() == 0 }
     }
 
     /// Links whose bytes were not all taken have their turn first, oldest first.
@@ -68,7 +81,7 @@ impl<M: Medium> StreamTransport<M> {
 
     fn read_all(&mut self, teller: &mut Teller<'_>) {
         let mut ids = std::mem::take(&mut self.ids);
-        self.links.ids_from(self.turn, |link| link.waits_to_write || link.stream.has_news(), &mut ids);
+        self.links.ids_from(self.turn, has_news, &mut ids);
         for &id in &ids {
             if self.links.find(id).is_some_and(|link| link.waits_to_write) {
                 self.try_to_write(id);
@@ -218,14 +231,19 @@ impl<M: Medium> StreamTransport<M> {
     }
 }
 
+#[inline]
+fn has_news<S: Stream>(link: &link::Link<S>) -> bool {
+    link.waits_to_write || link.stream.has_news()
+}
+
 fn is_unbound<S>(link: &link::Link<S>) -> bool {
     link.peer.is_none() && link.state != State::Connecting
 }
 
 /// Up to so many links are read from directly.
 const DIRECT_MAX: usize = 4;
-/// Where looking at streams costs nothing, every so many turns sockets are looked at.
-const LOOK_AT_SOCKETS_EVERY: usize = 256;
+/// Where looking at streams costs nothing, or there are none, every so many turns sockets are looked at.
+const LOOK_AT_SOCKETS_EVERY: usize = 64;
 /// Then every so many turns the listener is looked at.
 const LOOK_EVERY: usize = 16;
 const READS_A_TURN: usize = 8;

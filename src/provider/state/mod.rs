@@ -46,6 +46,10 @@ pub(super) struct State {
     segments: Slab<(usize, Vec<Segment>)>,
     /// The thread of automatic progress, if there is one.
     pub(super) automatic: Waiting,
+    /// Some of those that can be waited for may be armed.
+    may_be_armed: bool,
+    /// Some endpoint has said that it failed.
+    has_failed: bool,
     /// Shows the counters of all endpoints to who asks from outside.
     pub(super) publisher: Option<Publisher>,
 }
@@ -74,8 +78,11 @@ impl State {
         if self.publisher.as_ref().is_some_and(|publisher| publisher.is_due(now)) {
             self.publish(now);
         }
-        if moved.is_err() && !was_failed {
-            self.tell_waiting(index);
+        if moved.is_err() {
+            self.has_failed = true;
+            if !was_failed {
+                self.tell_waiting(index);
+            }
         }
         moved.unwrap_or_default()
     }
@@ -156,7 +163,7 @@ impl State {
             self.progress_target(Target::Queue(index));
         }
         let read = self.queue(index)?.read(count, take);
-        if read.is_err() && self.queue(index)?.is_empty() {
+        if read.is_err() && self.has_failed && self.queue(index)?.is_empty() {
             self.check_alive(Target::Queue(index))?;
         }
         read
@@ -278,6 +285,7 @@ impl State {
             return false;
         }
         waiting.arm(deadline);
+        self.may_be_armed = true;
         true
     }
 
@@ -286,6 +294,12 @@ impl State {
     /// more.)
     #[inline]
     pub(super) fn tell_waiting(&mut self, index: usize) {
+        if self.may_be_armed {
+            self.tell_armed(index);
+        }
+    }
+
+    fn tell_armed(&mut self, index: usize) {
         let Some(state) = self.endpoints.get_mut(index) else { return };
         let is_awaited = self.automatic.is_armed()
             || state.queues().any(|queue| self.queues.get(queue).is_some_and(|q| q.waiting.is_armed()))
@@ -295,6 +309,9 @@ impl State {
         if is_awaited {
             self.wake_waiting(index);
         }
+        self.may_be_armed = self.automatic.is_armed()
+            || self.queues.iter().any(|(_, queue)| queue.waiting.is_armed())
+            || self.counters.iter().any(|(_, counter)| counter.waiting.is_armed());
     }
 
     fn wake_waiting(&mut self, index: usize) {
@@ -330,6 +347,7 @@ impl State {
             deadline = deadline.into_iter().chain(endpoint.next_deadline()).min();
         }
         self.automatic.arm(deadline);
+        self.may_be_armed = true;
         true
     }
 
