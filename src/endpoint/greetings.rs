@@ -249,7 +249,7 @@ impl Core {
         self.statistics.connected += 1;
         let row = &mut self.peers[peer];
         row.state = State::Connected(path);
-        (row.failures, row.wanted_since, row.error) = (0, None, None);
+        (row.failures, row.dial_from, row.wanted_since, row.error) = (0, 0, None, None);
         if row.twin.is_some() { Reaction::Continue } else { Reaction::Bind(peer) }
     }
 

@@ -69,6 +69,7 @@ mod canonical;
 mod completion;
 mod events;
 mod named;
+mod path;
 mod receive;
 mod renamed;
 mod transfer;
@@ -80,6 +81,7 @@ mod tests;
 
 pub use crate::offload::NameError;
 pub use completion::{Completion, End, Received};
+pub use path::PathInUse;
 pub use receive::{CancelOutcome, ClaimId, Kind, Peeked, Posting, Receive};
 
 use std::collections::VecDeque;
@@ -197,18 +199,6 @@ pub enum JoinError {
         /// Entries of its list.
         tags: u32,
     },
-}
-
-/// A peer cannot change its device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "{peer:?} comes through {path:?}, and receives that name it are posted or messages of it wait: those first"
-)]
-pub struct PathInUse {
-    /// The peer.
-    pub peer: PeerId,
-    /// Its path.
-    pub path: DeviceId,
 }
 
 impl Engine {
@@ -345,29 +335,6 @@ impl Engine {
     /// recorded runs.
     pub fn name_peer(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
         self.offload.name_peer(peer, bits)
-    }
-
-    /// A peer's messages come through this device. Until it is said, they may come through any.
-    ///
-    /// Before a peer changes its device, the owner polls the old one until all that the peer sent there was told:
-    /// the engine orders what it hears of.
-    ///
-    /// # Errors
-    /// They come through another, and receives that name the peer are posted, or messages of it are undecided: the
-    /// new device could match a later one first.
-    pub fn set_path(&mut self, peer: PeerId, device: DeviceId) -> Result<(), PathInUse> {
-        if let Some(path) = self.offload.path(peer).filter(|&path| path != device) {
-            let names_it = |id: &ReceiveId| {
-                self.matcher
-                    .posted(*id)
-                    .is_some_and(|(pattern, _)| pattern.source == crate::ids::Source::Peer(peer))
-            };
-            if self.waiting.holds_back(peer) || self.matcher.posted_ids().iter().any(names_it) {
-                return Err(PathInUse { peer, path });
-            }
-        }
-        self.offload.set_path(peer, Some(device));
-        Ok(())
     }
 
     /// Let receives go down to a device, or bring them back and keep them in software.

@@ -315,6 +315,11 @@ impl Offload {
     pub(crate) fn slots_used(&self, device: DeviceId) -> u64 {
         self.nics.get(device.0 as usize).map_or(0, Nic::slots_used)
     }
+    /// The path of a peer that was cleared.
+    pub(crate) fn path_before(&self, peer: PeerId) -> Option<DeviceId> {
+        self.peers.path_before(peer)
+    }
+
 
     /// The receive that an entry stands for.
     pub(crate) fn receive_of(&self, device: DeviceId, handle: crate::ids::TagHandle) -> Option<ReceiveId> {
