@@ -133,7 +133,8 @@ impl Core {
         if length < JOB_KEY_LEAST {
             return Err(EndpointError::JobKey { length, least: JOB_KEY_LEAST });
         }
-        let tagged = EngineConfig { layout: config.layout, ..EngineConfig::default() };
+        let tagged =
+            EngineConfig { layout: config.layout, kept_from: config.kept_from, ..EngineConfig::default() };
         let mut engines = [Engine::new(tagged), Engine::new(EngineConfig::default())];
         let (mut capabilities, mut eager_limits) = (Vec::new(), Vec::new());
         for device in devices {

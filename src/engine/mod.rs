@@ -112,6 +112,10 @@ pub struct Config {
     /// So many ADDs in a row may ask for no completion: fewer where a device has few command slots, and none while the
     /// count that goes with them changes. With 0 every list operation is signalled. Default: 31.
     pub silent_adds_max: u8,
+    /// Where a device matches and messages come by other paths as well: of the last 16 receives from anybody with one
+    /// mask, so many that other paths served keep further ones in software, since each would be taken back from the device;
+    /// with a quarter of them those go down again. 0: all go down. Default: 4.
+    pub kept_from: u8,
 }
 
 impl Default for Config {
@@ -122,6 +126,7 @@ impl Default for Config {
             rules: Rules::default(),
             counters_start: 0,
             silent_adds_max: 31,
+            kept_from: 4,
         }
     }
 }
@@ -207,7 +212,7 @@ impl Engine {
     pub fn new(config: Config) -> Self {
         Self {
             matcher: Matcher::new(config.matching),
-            offload: Offload::new(config.layout, config.rules, config.matching.hash_seed),
+            offload: Offload::new(config.layout, config.rules, config.matching.hash_seed, config.kept_from),
             waiting: Waiting::default(),
             renamed: Renamed::default(),
             transfers: Transfers::default(),
