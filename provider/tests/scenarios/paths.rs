@@ -18,6 +18,12 @@ fn peers_share_memory_where_this_program_says_so_and_else_none() {
     assert_eq!(pair.received(), (1, 1, 5));
     // While others of the process come and go, this pair is there.
     assert_eq!(has_shared_memory(), is_shared());
+    // Nothing stays of who is killed, since nothing has a name.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+    let names = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let named: Vec<_> = names.filter(|name| name.starts_with("/dev/shm")).collect();
+    assert!(named.is_empty() && !maps.contains(" /dev/shm/"), "{named:?}");
 }
 
 #[test]
