@@ -162,7 +162,7 @@ impl Traffic {
     fn act(&mut self) {
         let at = self.random.below(NODES);
         // By turns there are more receives than messages, and more messages than receives.
-        let sends = if self.sent.len() / TURN % 2 == 0 { 5 } else { 13 };
+        let sends = if (self.sent.len() / TURN).is_multiple_of(2) { 5 } else { 13 };
         match self.random.below(20) {
             draw if draw < sends => self.send(at),
             0..19 if self.nodes[at].posted.len() < POSTED_MAX => {
