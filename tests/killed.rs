@@ -1,5 +1,5 @@
-//! A peer is killed (SIGKILL) at a moment left to chance, 200 times: a process of its own over TCP, in software and with
-//! the soft TM-SRQ, and over shared memory.
+//! A peer is killed (SIGKILL) at a moment left to chance, 200 times (1,000 times in `.ci/nightly`): a process of its own over
+//! TCP, in software and with the soft TM-SRQ, and over shared memory.
 #![cfg(target_os = "linux")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
 

@@ -222,6 +222,9 @@ mod mpich_5 {
     }
 }
 
+#[path = "mpi/shared.rs"]
+mod shared;
+
 /// A program that finds something wrong ends the job with an error and one line that says what.
 #[test]
 fn what_a_program_finds_wrong_is_said_and_fails() {

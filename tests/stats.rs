@@ -2,10 +2,12 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::process::{Command, Output, Stdio};
-use tagmatch::provider::statistics::{Report, folder};
+use tagmatch::provider::statistics::{NAME, Report};
 
 fn stats(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tagmatch"));
@@ -24,30 +26,36 @@ fn own_start() -> u64 {
 }
 
 /// As a domain of this process would write it.
-fn write(name: &str, report: &Report) -> std::path::PathBuf {
-    let _ = DirBuilder::new().mode(0o700).create(folder());
-    let place = folder().join(format!("{}.{name}", std::process::id()));
-    fs::write(&place, report.text()).unwrap();
-    place
+fn write(report: &Report) -> File {
+    let name = CString::new(NAME).unwrap();
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_ALLOW_SEALING) };
+    // SAFETY: the descriptor is new and nobody else's.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.write_all(report.text().as_bytes()).unwrap();
+    // SAFETY: no memory is passed.
+    assert_eq!(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_WRITE) }, 0);
+    file
 }
 
 #[test]
-fn domains_of_a_process_are_shown_together_and_what_a_killed_one_left_is_removed() {
+fn domains_of_a_process_are_shown_together() {
     let counters = |received| vec![("received".to_owned(), received), ("peeks".to_owned(), 0)];
-    let report = |started, received| Report {
-        pid: std::process::id(),
-        started,
+    let report = |pid, received| Report {
+        pid,
+        started: own_start(),
         command: "some\u{1b}program".into(),
         counters: counters(received),
     };
-    let places = [write("test0", &report(own_start(), 3)), write("test1", &report(own_start(), 4))];
-    // The number of this process, at another time.
-    let stale = write("test2", &report(own_start() - 1, 100));
+    let own = std::process::id();
+    // And one of another process, which this one would have if it had been forked.
+    let places = [write(&report(own, 3)), write(&report(own, 4)), write(&report(own + 1, 100))];
     let pid = std::process::id().to_string();
     let table = stats(&[&pid]);
     let json: serde_json::Value = serde_json::from_slice(&stats(&["--json", &pid]).stdout).unwrap();
     let all = out(&stats(&["--all", &pid]));
-    places.iter().for_each(|place| fs::remove_file(place).unwrap());
+    drop(places);
+    assert!(!stats(&[&pid]).status.success(), "it is gone with its descriptors");
     let text = out(&table);
     assert!(table.status.success() && text.starts_with("counter "), "{text}");
     assert!(
@@ -57,7 +65,6 @@ fn domains_of_a_process_are_shown_together_and_what_a_killed_one_left_is_removed
     assert!(text.lines().any(|line| line.starts_with("received ") && line.ends_with(" 7")), "{text}");
     assert!(!text.contains("peeks") && all.contains("peeks"), "{text}{all}");
     assert_eq!((&json[0]["counters"]["received"], json.as_array().unwrap().len()), (&7.into(), 1), "{json}");
-    assert!(!stale.exists(), "what was left is removed");
 }
 
 #[test]

@@ -22,6 +22,8 @@ mod limits;
 mod multi_receive;
 #[path = "scenarios/order.rs"]
 mod order;
+#[path = "scenarios/paths.rs"]
+mod paths;
 #[path = "scenarios/peers.rs"]
 mod peers;
 #[path = "scenarios/sends.rs"]

@@ -232,6 +232,7 @@ pub fn program(seed: u64) -> Scope {
     scope.placing = random.once_in(2);
     scope.silent_adds_max = random.one_of(&[0, 1, 3, 31]);
     scope.added_by_hand = hands(&mut random);
+    scope.kept_from = random.one_of(&[0, 1, 2, 4]);
     scope
 }
 

@@ -21,6 +21,11 @@ pub trait Transport: Device {
     /// The address under which others reach this: a `sockaddr` as `fi_getname(3)` gives it, at most 64 bytes.
     fn name(&self) -> &[u8];
 
+    /// Whether it goes through memory that processes of one host share.
+    fn is_shared_memory(&self) -> bool {
+        false
+    }
+
     /// Begin to connect to an address. [`Notice::Open`] or [`Notice::Closed`] tells how it ended.
     ///
     /// # Errors

@@ -37,6 +37,9 @@ pub struct Config {
     pub peers_max: u32,
     /// Which bits of a tag name the sender, for devices that match.
     pub layout: Option<TagLayout>,
+    /// How many receives from anybody that other paths than that of a device which matches served keep more of them out of
+    /// it ([`crate::engine::Config::kept_from`]).
+    pub kept_from: u8,
 }
 
 impl Default for Config {
@@ -55,6 +58,7 @@ impl Default for Config {
             seed: None,
             peers_max: 1 << 20,
             layout: None,
+            kept_from: crate::engine::Config::default().kept_from,
         }
     }
 }

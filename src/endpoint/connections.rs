@@ -41,14 +41,23 @@ impl Endpoint {
         SendRefused::Again
     }
 
-    /// Begin to connect: over the first transport that takes the name.
+    /// Begin to connect: over the first transport that takes the name, and after an attempt that came to nothing over the
+    /// next that does. What is wrong with one path, the peer's share of memory for one, may not be with another.
     pub(super) fn dial(&mut self, peer: PeerId) {
         let core = &mut self.core;
         if !matches!(core.peers[peer].state, State::Waiting(_)) {
             return;
         }
         let mut failure = Failure::Refused;
-        for (index, transport) in self.transports.iter_mut().enumerate() {
+        let count = self.transports.len();
+        let first = core.peers[peer].dial_from;
+        for index in (first..first + count).map(|index| index % count) {
+            if !core.engines.iter().all(|engine| engine.may_take_path(peer, device_id(index))) {
+                // Receives that name it, or that such overlap, are on their way back from a device.
+                failure = Failure::TimedOut;
+                continue;
+            }
+            let transport = &mut self.transports[index];
             let link = match transport.open(&core.peers[peer].name) {
                 Ok(link) => link,
                 Err(LinkError::System { errno, .. }) => {
@@ -253,6 +262,7 @@ impl Core {
         self.poll_engines();
         for engine in &mut self.engines {
             engine.forget_words(peer);
+            engine.clear_path(peer);
         }
         self.awaited.lose(peer);
         let row = &mut self.peers[peer];
@@ -274,6 +284,7 @@ impl Core {
     /// An attempt came to nothing for a reason that will not go away by itself.
     pub(super) fn handle_attempt_failed(&mut self, peer: PeerId, path: Path, failure: Failure) {
         if self.peers[peer].state == State::Dialling(path) {
+            self.peers[peer].dial_from = usize::from(path.0.0) + 1;
             self.give_up(peer, failure);
         }
     }
@@ -281,6 +292,7 @@ impl Core {
     /// An attempt came to nothing, and another may not: after a pause, if there is time for it.
     pub(super) fn handle_attempt_crossed(&mut self, peer: PeerId, path: Path) {
         if self.peers[peer].state == State::Dialling(path) {
+            self.peers[peer].dial_from = usize::from(path.0.0) + 1;
             self.try_later(peer, Failure::TimedOut);
         }
     }

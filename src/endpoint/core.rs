@@ -40,6 +40,8 @@ pub(super) struct Core {
     pub(super) capabilities: Vec<PeerCapabilities>,
     /// The longest payload in one message, by transport.
     pub(super) eager_limits: Vec<u64>,
+    /// Whether it is shared memory, by transport.
+    pub(super) are_memory: Vec<bool>,
     pub(super) peers: Peers,
     pub(super) going: Going,
     pub(super) links: Links,
@@ -127,16 +129,18 @@ impl Core {
     pub(super) fn new(
         config: Config,
         name: Vec<u8>,
-        devices: impl Iterator<Item = Capabilities>,
+        devices: impl Iterator<Item = (Capabilities, bool)>,
     ) -> Result<Self, EndpointError> {
         let length = config.job_key.as_ref().map_or(JOB_KEY_LEAST, Vec::len);
         if length < JOB_KEY_LEAST {
             return Err(EndpointError::JobKey { length, least: JOB_KEY_LEAST });
         }
-        let tagged = EngineConfig { layout: config.layout, ..EngineConfig::default() };
+        let tagged =
+            EngineConfig { layout: config.layout, kept_from: config.kept_from, ..EngineConfig::default() };
         let mut engines = [Engine::new(tagged), Engine::new(EngineConfig::default())];
-        let (mut capabilities, mut eager_limits) = (Vec::new(), Vec::new());
-        for device in devices {
+        let (mut capabilities, mut eager_limits, mut are_memory) = (Vec::new(), Vec::new(), Vec::new());
+        for (device, is_memory) in devices {
+            are_memory.push(is_memory);
             engines[Space::Tagged as usize].add_device(device)?;
             eager_limits.push(config.eager_limit.min(device.eager_limit));
             // Nobody matches messages without a tag but the engine.
@@ -155,6 +159,7 @@ impl Core {
             engines,
             capabilities,
             eager_limits,
+            are_memory,
             peers: Peers::default(),
             going: Going::default(),
             links: Links::default(),

@@ -247,9 +247,11 @@ impl Core {
         }
         self.set_up(path, peer, hello);
         self.statistics.connected += 1;
+        let is_memory = self.are_memory.get(usize::from(path.0.0)).is_some_and(|is_memory| *is_memory);
+        self.statistics.connected_shm += u64::from(is_memory);
         let row = &mut self.peers[peer];
         row.state = State::Connected(path);
-        (row.failures, row.wanted_since, row.error) = (0, None, None);
+        (row.failures, row.dial_from, row.wanted_since, row.error) = (0, 0, None, None);
         if row.twin.is_some() { Reaction::Continue } else { Reaction::Bind(peer) }
     }
 

@@ -70,8 +70,9 @@ impl Endpoint {
     /// A transport cannot join the engines, or the job's key is too short.
     pub fn new(config: Config, transports: Transports) -> Result<Self, EndpointError> {
         let name = transports.last().map_or_else(Vec::new, |transport| transport.name().to_vec());
-        let capabilities = transports.iter().map(|transport| transport.capabilities());
-        let mut core = Core::new(config, name, capabilities)?;
+        let devices =
+            transports.iter().map(|transport| (transport.capabilities(), transport.is_shared_memory()));
+        let mut core = Core::new(config, name, devices)?;
         for (device, transport) in transports.iter().enumerate() {
             for buffer in transport.bounces() {
                 core.engines[Space::Tagged as usize].add_bounce_buffer(device_id(device), buffer);

@@ -61,6 +61,8 @@ pub(super) struct Peer {
     pub(super) is_answering: bool,
     /// Attempts to connect that failed in a row.
     pub(super) failures: u32,
+    /// Over which transport to dial first: the one behind that by which the last attempt came to nothing.
+    pub(super) dial_from: usize,
     /// Since when somebody has wanted the connection that is not there yet.
     pub(super) wanted_since: Option<Duration>,
     /// Not to be dialled before.
@@ -210,6 +212,7 @@ impl Peer {
             asked: None,
             is_answering: false,
             failures: 0,
+            dial_from: 0,
             wanted_since: None,
             not_before: Duration::ZERO,
             error: None,

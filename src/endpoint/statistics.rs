@@ -37,6 +37,8 @@ pub struct Statistics {
     pub again_full: u64,
     /// Connections that came about.
     pub connected: u64,
+    /// Of those, connections through shared memory.
+    pub connected_shm: u64,
     /// Connections that crossed another and gave way.
     pub crossed: u64,
     /// Attempts to connect that failed.
@@ -58,7 +60,7 @@ pub struct Statistics {
 impl Statistics {
     /// Every counter with its name, in the order above.
     #[must_use]
-    pub const fn rows(&self) -> [(&'static str, u64); 25] {
+    pub const fn rows(&self) -> [(&'static str, u64); 26] {
         [
             ("sent_eager", self.sent_eager),
             ("sent_segmented", self.sent_segmented),
@@ -77,6 +79,7 @@ impl Statistics {
             ("again_connecting", self.again_connecting),
             ("again_full", self.again_full),
             ("connected", self.connected),
+            ("connected_shm", self.connected_shm),
             ("crossed", self.crossed),
             ("connect_failed", self.connect_failed),
             ("lost", self.lost),

@@ -247,7 +247,7 @@ impl Engine {
                     return Err(index);
                 }
             }
-            Some((Place::Software, ..)) => self.offload.leave_first(index),
+            Some((Place::Software, ..)) => self.offload.leave_first(index, message.held.device),
             Some((Place::Used | Place::Matched | Place::Gone, ..)) | None => {}
         }
         let _taken = self.take_posted(id);
@@ -293,7 +293,7 @@ impl Engine {
         match waiter {
             None => self.complete_cancelled(&slot),
             Some(Waiter { message, dead: None, .. }) => {
-                self.offload.count_taken_back(index);
+                self.offload.count_taken_back(index, message.held.device);
                 self.accept_held(message.envelope, &message.held, &slot);
                 self.decided_after_waiting(&message);
             }

@@ -69,6 +69,7 @@ mod canonical;
 mod completion;
 mod events;
 mod named;
+mod path;
 mod receive;
 mod renamed;
 mod transfer;
@@ -80,6 +81,7 @@ mod tests;
 
 pub use crate::offload::NameError;
 pub use completion::{Completion, End, Received};
+pub use path::PathInUse;
 pub use receive::{CancelOutcome, ClaimId, Kind, Peeked, Posting, Receive};
 
 use std::collections::VecDeque;
@@ -110,6 +112,10 @@ pub struct Config {
     /// So many ADDs in a row may ask for no completion: fewer where a device has few command slots, and none while the
     /// count that goes with them changes. With 0 every list operation is signalled. Default: 31.
     pub silent_adds_max: u8,
+    /// Where a device matches and messages come by other paths as well: of the last 16 receives from anybody with one
+    /// mask, so many that other paths served keep further ones in software, since each would be taken back from the device;
+    /// with a quarter of them those go down again. 0: all go down. Default: 4.
+    pub kept_from: u8,
 }
 
 impl Default for Config {
@@ -120,6 +126,7 @@ impl Default for Config {
             rules: Rules::default(),
             counters_start: 0,
             silent_adds_max: 31,
+            kept_from: 4,
         }
     }
 }
@@ -199,25 +206,13 @@ pub enum JoinError {
     },
 }
 
-/// A peer cannot change its device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "{peer:?} comes through {path:?}, and receives that name it are posted or messages of it wait: those first"
-)]
-pub struct PathInUse {
-    /// The peer.
-    pub peer: PeerId,
-    /// Its path.
-    pub path: DeviceId,
-}
-
 impl Engine {
     /// An engine without devices.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
             matcher: Matcher::new(config.matching),
-            offload: Offload::new(config.layout, config.rules, config.matching.hash_seed),
+            offload: Offload::new(config.layout, config.rules, config.matching.hash_seed, config.kept_from),
             waiting: Waiting::default(),
             renamed: Renamed::default(),
             transfers: Transfers::default(),
@@ -352,29 +347,6 @@ impl Engine {
     /// recorded runs.
     pub fn name_peer(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
         self.offload.name_peer(peer, bits)
-    }
-
-    /// A peer's messages come through this device. Until it is said, they may come through any.
-    ///
-    /// Before a peer changes its device, the owner polls the old one until all that the peer sent there was told:
-    /// the engine orders what it hears of.
-    ///
-    /// # Errors
-    /// They come through another, and receives that name the peer are posted, or messages of it are undecided: the
-    /// new device could match a later one first.
-    pub fn set_path(&mut self, peer: PeerId, device: DeviceId) -> Result<(), PathInUse> {
-        if let Some(path) = self.offload.path(peer).filter(|&path| path != device) {
-            let names_it = |id: &ReceiveId| {
-                self.matcher
-                    .posted(*id)
-                    .is_some_and(|(pattern, _)| pattern.source == crate::ids::Source::Peer(peer))
-            };
-            if self.waiting.holds_back(peer) || self.matcher.posted_ids().iter().any(names_it) {
-                return Err(PathInUse { peer, path });
-            }
-        }
-        self.offload.set_path(peer, Some(device));
-        Ok(())
     }
 
     /// Let receives go down to a device, or bring them back and keep them in software.

@@ -96,6 +96,9 @@ impl Offload {
         if record.del_outstanding || record.inactive.is_some() || record.entangled {
             self.withdraw_del(index, device, handle);
             self.left_list(index);
+            if self.is_learning {
+                self.learn(index, device);
+            }
             self.settle(index);
         }
         match self.mirror.record(index) {
@@ -279,6 +282,10 @@ impl Offload {
         if !self.counts_as_in_software(index) {
             self.statistics.used_by_own_device += 1;
         }
+        let device = self.mirror.record(index).and_then(|record| record.pinned);
+        if let Some(device) = device.filter(|_| self.is_learning) {
+            self.learn(index, device);
+        }
         self.left_list(index);
         true
     }
@@ -303,17 +310,19 @@ impl Offload {
         }
     }
 
-    /// A message takes a receive that is in software.
+    /// A message that came through this device takes a receive that is in software.
     #[inline]
-    pub(crate) fn leave_first(&mut self, index: usize) {
+    pub(crate) fn leave_first(&mut self, index: usize, device: DeviceId) {
+        self.learn(index, device);
         if let Some(record) = self.mirror.record(index) {
             self.statistics.first_in_software[record.reason as usize] += 1;
         }
         self.leave(index);
     }
 
-    /// A message takes a receive of which a device has taken the DEL.
-    pub(crate) fn count_taken_back(&mut self, index: usize) {
+    /// A message that came through this device takes a receive of which another has taken the DEL.
+    pub(crate) fn count_taken_back(&mut self, index: usize, device: DeviceId) {
+        self.learn(index, device);
         if !self.counts_as_in_software(index) {
             self.statistics.taken_back += 1;
         }

@@ -46,6 +46,8 @@ pub enum NameError {
 pub(crate) struct Peers {
     layout: Option<TagLayout>,
     paths: Vec<Option<DeviceId>>,
+    /// Of those whose path was cleared, which it was.
+    before: HashMap<PeerId, DeviceId>,
     names: HashMap<u64, PeerId>,
     named: Vec<Option<u64>>,
 }
@@ -96,6 +98,21 @@ impl Peers {
             self.paths.resize(at + 1, None);
         }
         self.paths[at] = device;
+        self.before.remove(&peer);
+    }
+
+    /// It has none for now. Whether it had one.
+    pub(crate) fn clear_path(&mut self, peer: PeerId) -> bool {
+        let path = self.paths.get_mut(peer.0 as usize).and_then(Option::take);
+        if let Some(path) = path {
+            self.before.insert(peer, path);
+        }
+        path.is_some()
+    }
+
+    /// The path that was cleared.
+    pub(crate) fn path_before(&self, peer: PeerId) -> Option<DeviceId> {
+        self.before.get(&peer).copied()
     }
 
     /// Its number will be dealt again: nothing is known of the next.
@@ -104,6 +121,7 @@ impl Peers {
         if let Some(path) = self.paths.get_mut(at) {
             *path = None;
         }
+        self.before.remove(&peer);
         if let Some(name) = self.named.get_mut(at).and_then(Option::take) {
             self.names.remove(&name);
         }

@@ -5,7 +5,7 @@
 //! meanwhile. In the order in which a receive meets them:
 //!
 //! * [`Reason`] – why a receive is not in a NIC
-//! * `queue`, `overlap`, `layout`, `buffers` – who may go down (rules 1, 2, 8)
+//! * `queue`, `overlap`, `layout`, `buffers`, `served` – who may go down (rules 1, 2, 8)
 //! * `nic` – resources, counted (rule 7)
 //! * `phase` – counts and SYNC (rule 3)
 //! * `mirror`, `entry` – where each receive is (rules 4 to 6)
@@ -29,6 +29,7 @@ mod policy;
 mod queue;
 mod quick;
 mod reason;
+mod served;
 mod stretches;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId}
 use crate::matching::Pattern;
 use crate::seam::{Answer, Buffer, Capabilities, Command};
 
-use layout::Peers;
+use layout::{Origin, Peers};
 use mirror::Mirror;
 use nic::Nic;
 use stretches::Stretches;
@@ -67,6 +68,12 @@ pub(crate) struct Offload {
     /// The only device that matches, for which receives may go straight down; [`NO_DEVICE`] if there is none or more
     /// than one.
     sole: usize,
+    /// The same, also while receives are looked at one by one since other paths serve some of them.
+    only: usize,
+    /// Of receives from anybody in a row that other paths served, those from which on more stay in software.
+    kept_from: u8,
+    /// Other paths served some of the last receives from anybody.
+    is_learning: bool,
     /// [`Self::plain_count`].
     plain: usize,
     plain_ended: bool,
@@ -74,7 +81,7 @@ pub(crate) struct Offload {
 }
 
 impl Offload {
-    pub(crate) fn new(layout: Option<TagLayout>, rules: Rules, seed: u64) -> Self {
+    pub(crate) fn new(layout: Option<TagLayout>, rules: Rules, seed: u64, kept_from: u8) -> Self {
         Self {
             nics: Vec::new(),
             mirror: Mirror::default(),
@@ -84,6 +91,9 @@ impl Offload {
             seed,
             active: false,
             sole: NO_DEVICE,
+            only: NO_DEVICE,
+            kept_from,
+            is_learning: false,
             plain: 0,
             plain_ended: false,
             statistics: Statistics::default(),
@@ -99,7 +109,7 @@ impl Offload {
     ) -> Option<DeviceId> {
         let id = DeviceId(u8::try_from(self.nics.len()).ok()?);
         let silent = u32::from(silent_adds_max).min((capabilities.command_slots / 4).saturating_sub(1));
-        let mut nic = Nic::new(id, capabilities, self.seed, (counters_start, silent));
+        let mut nic = Nic::new(id, capabilities, self.seed, (counters_start, silent), self.kept_from);
         if capabilities.is_matching() {
             nic.reserve();
             for index in self.mirror.in_order() {
@@ -112,8 +122,9 @@ impl Offload {
         nic.push_buffers_if_due(true);
         self.nics.push(nic);
         if capabilities.is_matching() {
-            self.sole = if self.active { NO_DEVICE } else { id.0 as usize };
+            self.only = if self.active { NO_DEVICE } else { id.0 as usize };
             self.active = true;
+            self.see_who_serves();
             self.end_plain();
         }
         if !self.plain_ended {
@@ -184,6 +195,10 @@ impl Offload {
         multi: bool,
     ) -> usize {
         self.statistics.tracked += 1;
+        if self.is_learning {
+            self.nics.iter_mut().for_each(|nic| nic.served.age());
+            self.see_who_serves();
+        }
         let index = self.mirror.track(receive, pattern, buffer, multi, Reason::Disabled);
         let is_idle = self.nics.get(self.sole).is_some_and(Nic::is_idle);
         if is_idle && self.go_straight_down(self.sole, index) {
@@ -200,6 +215,25 @@ impl Offload {
             }
         }
         index
+    }
+
+    /// A message that came through this device takes a receive. From whom receives from anybody have their messages is
+    /// learned from that (`served`).
+    pub(crate) fn learn(&mut self, index: usize, device: DeviceId) {
+        let Some(record) = self.mirror.record(index) else { return };
+        if self.peers.origin(&record.pattern) != Origin::Anybody {
+            return;
+        }
+        for nic in self.nics.iter_mut().filter(|nic| nic.capabilities.is_matching()) {
+            nic.served.note(record.pattern.ignore, nic.id != device);
+        }
+        self.see_who_serves();
+    }
+
+    /// While other paths serve some, receives go down by the way where each is looked at.
+    fn see_who_serves(&mut self) {
+        self.is_learning = self.nics.iter().any(|nic| !nic.served.is_empty());
+        self.sole = if self.is_learning { NO_DEVICE } else { self.only };
     }
 
     /// Put a command that is not a list operation into a device's queue.
@@ -285,6 +319,11 @@ impl Offload {
                     .wake(index, |waiter| self.mirror.record(waiter).map_or(0, |record| record.sequence));
             }
         }
+    }
+
+    /// The path of a peer that was cleared.
+    pub(crate) fn path_before(&self, peer: PeerId) -> Option<DeviceId> {
+        self.peers.path_before(peer)
     }
 
     /// A peer that nothing names: its number will be dealt again.

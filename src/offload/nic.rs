@@ -21,6 +21,7 @@ use super::overlap::Overlaps;
 use super::phase::Phase;
 use super::queue::Queue;
 use super::reason::Reason;
+use super::served::Served;
 
 /// Whether receives may go down.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -42,6 +43,7 @@ pub(crate) struct Nic {
     pub(crate) overlaps: Overlaps,
     pub(crate) queue: Queue,
     pub(crate) bounces: Bounces,
+    pub(crate) served: Served,
     /// Why the first candidate does not go down.
     pub(crate) held_up_by: Reason,
     /// Entries that the device knows of.
@@ -63,7 +65,13 @@ pub(crate) struct Nic {
 
 impl Nic {
     /// `phase`: where counters start, and how many ADDs in a row may ask for no completion.
-    pub(crate) fn new(id: DeviceId, capabilities: Capabilities, seed: u64, phase: (u16, u32)) -> Self {
+    pub(crate) fn new(
+        id: DeviceId,
+        capabilities: Capabilities,
+        seed: u64,
+        phase: (u16, u32),
+        kept_from: u8,
+    ) -> Self {
         let matching = capabilities.is_matching();
         let buffers = if matching { capabilities.unexpected_buffers } else { 0 };
         // Completions that one entry may have outstanding: ADD, match, data, DEL; one SYNC beside. Or, where that
@@ -80,6 +88,7 @@ impl Nic {
             overlaps: Overlaps::new(seed),
             queue: Queue::default(),
             bounces: Bounces::default(),
+            served: Served::new(kept_from),
             held_up_by: Reason::DeviceFull,
             entries: 0,
             entries_max: capabilities.tags.min(queue_room),
@@ -214,11 +223,14 @@ impl Nic {
             && (!registration || buffer.key != 0)
     }
 
-    /// What keeps a receive out of this NIC whatever the others do.
+    /// What keeps a receive out of this NIC whatever other receives do.
     pub(crate) fn never(&self, peers: &Peers, record: &Record) -> Option<Reason> {
         let capabilities = &self.capabilities;
         let elsewhere = |peer: PeerId| peers.path(peer).is_some_and(|path| path != self.id);
         match peers.origin(&record.pattern) {
+            Origin::Anybody if self.served.keeps(record.pattern.ignore) => {
+                return Some(Reason::ServedByAnotherPath);
+            }
             Origin::Anybody => {}
             Origin::InTag(peer) if elsewhere(peer) => return Some(Reason::ServedByAnotherPath),
             Origin::InTag(_) => {}
@@ -394,6 +406,7 @@ impl Nic {
             canonical_command(command, out, name);
         }
         self.phase.canonical(out, name);
+        self.served.canonical(out);
     }
 }
 

@@ -255,6 +255,55 @@ impl Offload {
         self.recall_naming(to);
     }
 
+    /// A peer's messages come through no device for now, and may come through any next: receives that name it stand in the way
+    /// everywhere, and what they overlap comes back.
+    pub(crate) fn clear_path(&mut self, peer: PeerId) {
+        if !self.peers.clear_path(peer) || !self.active {
+            return;
+        }
+        for index in self.mirror.in_order() {
+            let Some(record) = self.mirror.record(index) else { continue };
+            if record.pattern.source != Source::Peer(peer) || !record.place().is_posted() {
+                continue;
+            }
+            let list = record.pinned.filter(|_| record.place() == Place::Listed);
+            for at in 0..self.nics.len() {
+                if self.nics[at].capabilities.is_matching() && Some(self.nics[at].id) != list {
+                    self.store(at, index);
+                }
+            }
+        }
+        (0..self.nics.len()).for_each(|at| self.recall_overlapped(at));
+    }
+
+    /// Bring back what an older receive that is not in this device's list overlaps, newest first (rule 9).
+    fn recall_overlapped(&mut self, at: usize) {
+        let mut overlapped = Vec::new();
+        for index in self.mirror.in_order() {
+            let Some(record) = self.mirror.record(index) else { continue };
+            if record.pinned != Some(self.nics[at].id) || record.place() != Place::Listed {
+                continue;
+            }
+            let (sequence, pattern) = (record.sequence, record.pattern);
+            if self.nics[at].overlaps.newest_before(sequence, &pattern).is_some() {
+                // It stands in the way of newer ones in its turn.
+                self.store(at, index);
+                overlapped.push(index);
+            }
+        }
+        for index in overlapped.into_iter().rev() {
+            self.recall(index, Clause::NoAddWhileRecalling);
+        }
+    }
+
+    /// Whether nothing is on its way back from a device.
+    pub(crate) fn is_clear(&self, device: DeviceId) -> bool {
+        !self
+            .mirror
+            .in_use()
+            .any(|record| record.pinned == Some(device) && record.place() == Place::Recalling)
+    }
+
     /// What a peer's messages may fit has changed: receives in NICs that name it come back, newest first.
     pub(super) fn recall_naming(&mut self, peer: PeerId) {
         for index in self.mirror.in_order().into_iter().rev() {

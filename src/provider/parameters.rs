@@ -191,9 +191,10 @@ pub const TABLE: [Parameter; 21] = [
     },
     Parameter {
         name: "SHM",
-        meaning: "Shared memory with processes of the same host and user, beside the network.",
-        range: Range::Switch,
-        default: "0",
+        meaning: "Shared memory with processes of the same host and user, beside the network: on, off, or where nothing says \
+                  how messages go (NET, DEVICE) or that a device is to match them (TM).",
+        range: Range::Word(&["auto", "on", "off", "1", "0", "yes", "no", "true", "false"]),
+        default: "auto",
         twin: None,
         secret: false,
     },
@@ -248,6 +249,17 @@ pub enum Network {
     Auto,
 }
 
+/// Whether processes of one host share memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SharedMemory {
+    /// They do.
+    On,
+    /// They do not.
+    Off,
+    /// Where nothing says otherwise, and where the system lets them.
+    Auto,
+}
+
 /// What is set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each field is described in the table, under its name")]
@@ -269,7 +281,7 @@ pub struct Parameters {
     pub tag_matching: TagMatching,
     pub network: Network,
     pub device: Option<String>,
-    pub shm: bool,
+    pub shm: SharedMemory,
     pub cq_data: bool,
     pub stats: Option<String>,
     pub directed_recv: bool,
@@ -374,11 +386,25 @@ impl Parameters {
                 _ => return Err(bad(net, network)),
             },
             device: optional("DEVICE")?,
-            shm: switch("SHM")?,
+            shm: shared(text("SHM")?)?,
             cq_data: switch("CQ_DATA")?,
             stats: optional("STATS")?,
             directed_recv: switch("DIRECTED_RECV")?,
         })
+    }
+
+    /// Whether there is shared memory beside the network. Whoever says how messages are to go, or that a device is to match
+    /// them, means all of them unless it says this too.
+    #[must_use]
+    pub fn shares_memory(&self) -> bool {
+        let is_anything_said = self.network != Network::Auto
+            || self.device.is_some()
+            || matches!(self.tag_matching, TagMatching::Soft | TagMatching::Require);
+        match self.shm {
+            SharedMemory::On => true,
+            SharedMemory::Off => false,
+            SharedMemory::Auto => !is_anything_said,
+        }
     }
 
     /// Every parameter with its value and where it comes from. Bad values are shown like others.
@@ -439,6 +465,15 @@ fn parse_number(text: &str) -> Option<u64> {
         return None;
     }
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn shared((parameter, text): (&'static Parameter, String)) -> Result<SharedMemory, BadParameter> {
+    match parse_switch(&text) {
+        Some(true) => Ok(SharedMemory::On),
+        Some(false) => Ok(SharedMemory::Off),
+        None if text.eq_ignore_ascii_case("auto") => Ok(SharedMemory::Auto),
+        None => Err(bad(parameter, text)),
+    }
 }
 
 fn parse_switch(text: &str) -> Option<bool> {

@@ -1,16 +1,17 @@
 //! Counters of a running process for who asks from outside, and what is left of them at its end.
 //!
-//! A domain writes its counters to a small file in memory (`/dev/shm/tagmatch-UID/PID.N`), once a second at most and
-//! while it makes progress, and removes it when it is closed. The file says which process wrote it and when that was
-//! started, so that one of a process that was killed is known for what it is, and removed by the next process that opens a domain. Not here: who counts (`endpoint`,
-//! `offload`), and what is made of the files (`tagmatch stats`).
+//! A domain keeps its counters as text in memory of its own that has no name (`memfd_create(2)`), written anew once a second
+//! at most and while it makes progress. Whoever asks finds it among the descriptors of the process
+//! (`/proc/PID/fd`), which the same user may read. It is gone with the process, whatever ends that. Not here: who counts
+//! (`endpoint`, `offload`), and what is made of it (`tagmatch stats`).
 
+use std::ffi::CString;
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::endpoint::{Endpoint, Space};
@@ -72,12 +73,6 @@ impl Report {
         text
     }
 
-    /// Whether the process still runs that wrote it, and not another with its number.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        started(self.pid) == Some(self.started)
-    }
-
     /// Add what an endpoint counted.
     fn add(&mut self, endpoint: &Endpoint) {
         let offload = endpoint.offload_statistics();
@@ -120,28 +115,48 @@ impl Report {
     }
 }
 
-/// Where this user's files are.
+/// What this user's processes count now, each domain of each.
 #[must_use]
-pub fn folder() -> PathBuf {
-    Path::new("/dev/shm").join(format!("tagmatch-{}", user()))
+pub fn reports() -> Vec<Report> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|pid| is_own(*pid)).flat_map(reports_of).collect()
 }
 
-/// What was left in the folder: each file with what it says, if it says something.
-#[must_use]
-pub fn reports() -> Vec<(PathBuf, Option<Report>)> {
-    let entries = if is_private(&folder()) { fs::read_dir(folder()).ok() } else { None };
-    let files = entries.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
-    let files = files.filter(|path| path.extension().is_some_and(|end| end != "new"));
-    files
-        .map(|path| (path.clone(), fs::read_to_string(path).ok().and_then(|text| Report::parse(&text))))
-        .collect()
+/// Those of one process. Others of its descriptors are passed over, as is what is being written.
+fn reports_of(pid: u32) -> Vec<Report> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().filter_map(Result::ok);
+    let (named, inner) = (format!("/memfd:{NAME} (deleted)"), inner_number(pid));
+    let is_it = |path: &PathBuf| fs::read_link(path).is_ok_and(|name| name == Path::new(&named));
+    let texts = descriptors.map(|entry| entry.path()).filter(is_it).filter_map(|path| read_whole(&path));
+    let reports = texts.filter_map(|text| Report::parse(&text));
+    // Whoever was forked has its parent's as well.
+    reports.filter(|report| Some(report.pid) == inner).map(|report| Report { pid, ..report }).collect()
+}
+
+/// The number of a process where it runs itself, which may be in a namespace.
+fn inner_number(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    numbers.map_or(Some(pid), |numbers| numbers.split_whitespace().last()?.parse().ok())
+}
+
+fn read_whole(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    // SAFETY: no memory is passed.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    let mut text = String::new();
+    let is_whole = seals >= 0 && seals & libc::F_SEAL_WRITE != 0;
+    (is_whole && file.take(LENGTH_MAX).read_to_string(&mut text).is_ok()).then_some(text)
 }
 
 /// Writes the counters of one domain.
 #[derive(Debug)]
 pub(super) struct Publisher {
-    /// Its file, if there can be one.
-    place: Option<PathBuf>,
+    /// Others are to see them.
+    is_shown: bool,
+    /// As they see them now.
+    shown: Option<File>,
     at_exit: Option<PathBuf>,
     next: Duration,
     /// What endpoints counted that are closed.
@@ -151,12 +166,9 @@ pub(super) struct Publisher {
 impl Publisher {
     /// By the parameter `FI_TAGMATCH_STATS`.
     pub(super) fn new(parameter: Option<&str>) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let place = folder().join(format!("{}.{number}", std::process::id()));
-        let is_on = parameter != Some("off") && make_folder();
         Self {
-            place: is_on.then_some(place),
+            is_shown: parameter != Some("off"),
+            shown: None,
             at_exit: parameter.filter(|what| *what != "off").map(PathBuf::from),
             next: Duration::ZERO,
             ended: Report::own(),
@@ -172,12 +184,14 @@ impl Publisher {
     /// Write what all endpoints have counted so far.
     pub(super) fn publish<'a>(&mut self, now: Duration, endpoints: impl Iterator<Item = &'a Endpoint>) {
         self.next = now + PERIOD;
-        let Some(place) = &self.place else { return };
+        if !self.is_shown {
+            return;
+        }
         let mut report = self.ended.clone();
         endpoints.for_each(|endpoint| report.add(endpoint));
-        if write_whole(place, &report.text()).is_err() {
-            // Full, or taken away: whoever asks sees what was there before, or nothing.
-            self.next = Duration::MAX;
+        // Without memory or descriptors whoever asks sees what was there before, or nothing.
+        if let Ok(shown) = write_whole(&report.text()) {
+            self.shown = Some(shown);
         }
     }
 
@@ -192,9 +206,6 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        if let Some(place) = &self.place {
-            let _ = fs::remove_file(place);
-        }
         let Some(to) = &self.at_exit else { return };
         if to == Path::new("exit") {
             // Standard error may be gone, or full.
@@ -211,57 +222,42 @@ impl Drop for Publisher {
     }
 }
 
-/// Under another name first: who reads has all of it or what was there before.
-fn write_whole(place: &Path, text: &str) -> std::io::Result<()> {
-    let new = PathBuf::from(format!("{}.new", place.display()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+/// Sealed when all is there: who reads knows that it is.
+fn write_whole(text: &str) -> std::io::Result<File> {
+    let name = CString::new(NAME)?;
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     file.write_all(text.as_bytes())?;
-    fs::rename(new, place)
-}
-
-/// Whether there is a folder that is this user's alone.
-fn make_folder() -> bool {
-    // Where it is there already, it is looked at below.
-    let _ = DirBuilder::new().mode(0o700).create(folder());
-    let is_ours = is_private(&folder());
-    if is_ours {
-        sweep(&folder());
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+    // SAFETY: no memory is passed.
+    if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, seals) } < 0 {
+        return Err(std::io::Error::last_os_error());
     }
-    is_ours
+    Ok(file)
 }
 
-/// Remove what processes left that were killed.
-fn sweep(folder: &Path) {
-    for path in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()) {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Some(pid) = name.split('.').next().and_then(|pid| pid.parse().ok()) else { continue };
-        let report = || fs::read_to_string(&path).ok().and_then(|text| Report::parse(&text));
-        // Of one that runs, what it is writing now says nothing yet.
-        if started(pid).is_none() || report().is_some_and(|report| !report.is_running()) {
-            let _ = fs::remove_file(&path);
-        }
-    }
+/// Whether a process is this user's.
+fn is_own(pid: u32) -> bool {
+    let user = |process: &str| fs::metadata(format!("/proc/{process}")).map(|of| of.uid()).ok();
+    user(&pid.to_string()).is_some_and(|of| Some(of) == user("self"))
 }
 
-fn is_private(folder: &Path) -> bool {
-    let found = fs::symlink_metadata(folder);
-    found.is_ok_and(|found| found.is_dir() && found.uid() == user() && found.mode() & 0o077 == 0)
-}
-
-fn user() -> u32 {
-    fs::metadata("/proc/self").map_or(u32::MAX, |own| own.uid())
-}
-
-/// Field 22 of `/proc/PID/stat`, behind the name in brackets, which may hold anything. A process that ended and was not
-/// waited for yet (`Z`) does not run.
+/// Field 22 of `/proc/PID/stat`, behind the name in brackets, which may hold anything.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" { None } else { fields.nth(18)?.parse().ok() }
+    rest.split_whitespace().nth(19)?.parse().ok()
 }
 
+/// Of the memory, in the name that the system shows.
+pub const NAME: &str = "tagmatch-statistics";
+/// Of a text that is read.
+const LENGTH_MAX: u64 = 1 << 20;
 /// Of the format.
 const VERSION: &str = "1";
 /// How old a file may be while there is progress.
@@ -275,40 +271,36 @@ mod tests {
     fn what_is_written_is_read_and_other_text_is_not() {
         let report = Report { counters: vec![("received".into(), 7)], ..Report::own() };
         assert_eq!(Report::parse(&report.text()), Some(report.clone()));
-        assert!(report.is_running());
         for wrong in ["", "tagmatch-statistics 2\n", &report.text().replace('7', "many")] {
             assert_eq!(Report::parse(wrong), None, "{wrong}");
         }
     }
 
     #[test]
-    fn what_killed_processes_left_is_swept_and_nothing_else() {
-        let folder = std::env::temp_dir().join(format!("tagmatch-sweep-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("there is room");
-        let own = Report::own();
-        let (pid, another) = (own.pid, Report { started: own.started + 1, ..own.clone() });
-        let files = [
-            (format!("{pid}.0"), own.text(), true),
-            (format!("{pid}.1.new"), String::new(), true),
-            (format!("{pid}.2"), another.text(), false),
-            (format!("{pid}.2.new"), another.text(), false),
-            ("4194305.0".into(), Report { pid: 4_194_305, ..own.clone() }.text(), false),
-            ("4194305.1.new".into(), String::new(), false),
-            ("notes".into(), String::new(), true),
-        ];
-        for (name, text, _) in &files {
-            fs::write(folder.join(name), text).expect("there is room");
-        }
-        sweep(&folder);
-        let left = files.each_ref().map(|(name, _, _)| folder.join(name).exists());
-        fs::remove_dir_all(&folder).expect("it is there");
-        assert_eq!(left, files.map(|(_, _, stays)| stays));
+    fn what_is_shown_is_seen_whole_and_gone_with_its_descriptor() {
+        let own = |marked: u64| {
+            let is_it = |report: &Report| report.counters == [("marked".to_owned(), marked)];
+            reports().into_iter().filter(is_it).collect::<Vec<_>>()
+        };
+        let report = |pid| Report { pid, counters: vec![("marked".into(), 77)], ..Report::own() };
+        let shown = write_whole(&report(std::process::id()).text()).expect("there is memory");
+        assert_eq!(own(77), [report(std::process::id())]);
+        // Of a parent's, which whoever was forked has as well.
+        let _parents = write_whole(&report(1).text()).expect("there is memory");
+        assert_eq!(own(77).len(), 1);
+        drop(shown);
+        assert_eq!(own(77), []);
     }
 
     #[test]
-    fn another_process_with_the_number_of_one_that_ended_is_not_taken_for_it() {
-        let own = Report::own();
-        assert!(!Report { started: own.started + 1, ..own }.is_running());
-        assert!(!Report { pid: u32::MAX, ..Report::own() }.is_running());
+    fn what_is_being_written_is_not_seen() {
+        let name = CString::new(NAME).expect("no zero is in it");
+        // SAFETY: the name is a C string.
+        let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_ALLOW_SEALING) };
+        // SAFETY: the descriptor is new and nobody else's.
+        let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        let report = Report { counters: vec![("marked".into(), 78)], ..Report::own() };
+        file.write_all(report.text().as_bytes()).expect("there is memory");
+        assert!(reports().iter().all(|seen| seen.counters != report.counters));
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::abi;
 use super::error::{Code, Outcome, code, fail};
 use super::matching::{self, Choice, Matcher, Network};
-use super::parameters::Parameters;
+use super::parameters::{Parameters, SharedMemory};
 use crate::device::host_memory::HostMemory;
 use crate::device::loopback::LoopbackTransport;
 use crate::device::shm::{ShmConfig, ShmTransport};
@@ -26,12 +26,22 @@ use crate::wire::Credits;
 /// # Errors
 /// Codes of the system, `FI_EADDRINUSE` for one: it cannot listen there. `FI_ENODATA`: what is asked for is not there.
 pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpoint> {
+    let is_shared = parameters.shares_memory();
+    let opened = open_with(source, parameters, is_shared);
+    // What the system does not let this process do is no reason to have no endpoint, unless it was asked for.
+    match opened {
+        Err(_) if is_shared && parameters.shm == SharedMemory::Auto => open_with(source, parameters, false),
+        opened => opened,
+    }
+}
+
+fn open_with(source: SocketAddr, parameters: &Parameters, is_shared: bool) -> Outcome<Endpoint> {
     // SAFETY: the application's memory stays until an operation is over (fi_msg(3), fi_tagged(3)), and io vectors are
     // kept by `state` for as long; nobody here looks at either meanwhile.
     let memory = unsafe { HostMemory::trusted() };
     let Ok(choice) = matching::choose(parameters) else { return fail(abi::FI_ENODATA) };
     let eager_limit = eager_limit(&choice, parameters);
-    let id = DeviceId(if parameters.shm { 2 } else { 1 });
+    let id = DeviceId(if is_shared { 2 } else { 1 });
     let others = match &choice.network {
         Network::Tcp => {
             let config = TcpConfig { id, eager_limit, ..TcpConfig::new(source) };
@@ -45,7 +55,7 @@ pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpo
     let own =
         LoopbackTransport::new(DeviceId(0), others.name(), eager_limit, memory).ok_or(code(abi::FI_EIO))?;
     let mut transports: Vec<Box<dyn Transport + Send>> = vec![Box::new(own)];
-    if parameters.shm {
+    if is_shared {
         let id = DeviceId(1);
         let eager_limit = eager_limit.min(ShmConfig::default().eager_limit);
         let config = ShmConfig { id, eager_limit, ..ShmConfig::default() };

@@ -184,6 +184,18 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
+/// Mappings of memory that is shared with others. None of it has a name in a file system.
+fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    assert!(!maps.contains("/dev/shm/"), "{maps}");
+    maps.lines().filter(|line| line.contains("/memfd:tagmatch")).count()
+}
+
+/// Five times as many where there is time for that.
+fn rounds() -> u64 {
+    if std::env::var_os("TAGMATCH_NIGHTLY").is_some() { 5 * ROUNDS } else { ROUNDS }
+}
+
 #[test]
 fn a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else() {
     inside("rounds::a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else", || {
@@ -199,10 +211,10 @@ pub(crate) fn kill_peers(over: &'static str) {
     let (hello, short, long) = (memory(64), memory(1000), memory(LONG));
     let areas = [memory(LONG), memory(LONG), memory(LONG), memory(LONG)];
     let mut chance = 1_u64;
-    let (mut failed, mut before) = (0, 0);
+    let (rounds, mut failed, mut before) = (rounds(), 0, (0, 0));
     // The least of each part: what is kept for a while and given up now and then counts for nothing.
     let mut live = [isize::MAX; PARTS];
-    for round in 1..=ROUNDS {
+    for round in 1..=rounds {
         let (mut child, victim) = world.start(hello, round * 1000);
         let receives: Vec<u64> = (1..=4).map(|at| round * 1000 + at).collect();
         for (context, area) in receives.iter().zip(areas) {
@@ -243,19 +255,20 @@ pub(crate) fn kill_peers(over: &'static str) {
         // A message to the bystander may be under way.
         world.until("sends are over", |world| world.survivor.sends_in_progress() == 0);
         if round == 2 {
-            before = descriptors();
+            before = (descriptors(), mappings());
         }
-        let least = &mut live[usize::try_from((round - 1) * PARTS as u64 / ROUNDS).unwrap()];
+        let least = &mut live[usize::try_from((round - 1) * PARTS as u64 / rounds).unwrap()];
         *least = live_bytes().min(*least);
     }
     let more = live[PARTS - 1] - live[PARTS / 2 - 1];
-    println!("{failed} operations failed, {more} bytes more after {} kills", ROUNDS / 2);
+    println!("{failed} operations failed, {more} bytes more after {} kills", rounds / 2);
     // A table that grows once is no leak; what stays of each of the dead would show in every part.
     let is_level = live[1..].windows(2).any(|parts| parts[1] <= parts[0]);
     assert!(is_level && more < MORE_MAX, "{more} bytes more: {live:?}");
-    world.until("connections of the dead are closed", |_| descriptors() <= before);
-    assert!(failed >= ROUNDS, "only {failed} operations failed: the victims died too late");
-    assert!(world.taken > ROUNDS * 10, "the others talked all the while: {}", world.taken);
+    world.until("connections of the dead are closed", |_| descriptors() <= before.0);
+    world.until("and what was shared with them is gone", |_| mappings() <= before.1);
+    assert!(failed >= rounds, "only {failed} operations failed: the victims died too late");
+    assert!(world.taken > rounds * 10, "the others talked all the while: {}", world.taken);
     assert_eq!(world.bystander.statistics().lost, 0);
 }
 

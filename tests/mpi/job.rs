@@ -26,12 +26,23 @@ pub(crate) struct Setup {
     library: PathBuf,
     /// On a simulated card, which all of its processes share.
     on_card: bool,
+    way: Way,
+}
+
+/// By which way messages go between ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Network,
+    /// Through memory that they share.
+    Shared,
+    /// The same, but to and from rank 0.
+    Mixed,
 }
 
 impl Setup {
     /// With these arguments of `tagmatch mpirun`.
     pub(crate) fn new(mpi: &'static Mpi, arguments: &'static [&'static str]) -> Self {
-        Self { mpi, arguments, extra: None, library: library().to_owned(), on_card: false }
+        Self { mpi, arguments, extra: None, library: library().to_owned(), on_card: false, way: Way::Network }
     }
 
     /// And with this argument of this program.
@@ -46,6 +57,18 @@ impl Setup {
         self
     }
 
+    /// Through memory that all ranks share.
+    pub(crate) fn shared(mut self) -> Self {
+        self.way = Way::Shared;
+        self
+    }
+
+    /// Through memory that all ranks share but the first, which has the network alone.
+    pub(crate) fn mixed(mut self) -> Self {
+        self.way = Way::Mixed;
+        self
+    }
+
     /// With a provider that cannot be loaded.
     pub(crate) fn without_provider(mpi: &'static Mpi) -> Self {
         let broken = folder().join("broken");
@@ -53,7 +76,7 @@ impl Setup {
         fs::create_dir_all(&broken)
             .and_then(|()| fs::write(&library, "no library"))
             .unwrap_or_else(|error| panic!("{error}"));
-        Self { mpi, arguments: &[], extra: None, library, on_card: false }
+        Self { mpi, arguments: &[], extra: None, library, on_card: false, way: Way::Network }
     }
 
     /// The job must end well and say that all was right.
@@ -107,10 +130,11 @@ impl Setup {
         }
         command.args([env!("CARGO_BIN_EXE_tagmatch"), "mpirun", "--mpirun"]);
         command.arg(&ready.mpirun).args(self.arguments);
-        command
-            .args(["-n", &job.ranks.to_string()])
-            .arg(ready.programs.join(job.program))
-            .args(job.arguments);
+        command.args(["-n", &job.ranks.to_string()]);
+        if self.way == Way::Mixed {
+            command.args(["sh", "-c", RANK_0_APART]);
+        }
+        command.arg(ready.programs.join(job.program)).args(job.arguments);
         let extra = self.mpi.extra.iter().chain(&self.extra).filter(|(program, _)| *program == job.program);
         command.args(extra.map(|(_, argument)| argument));
         for (name, _) in std::env::vars_os() {
@@ -120,6 +144,8 @@ impl Setup {
             }
         }
         command.envs(variables.iter().copied());
+        // What is not said here would be as the provider likes it.
+        command.env("FI_TAGMATCH_SHM", if self.way == Way::Network { "0" } else { "1" });
         command.env("TAGMATCH_FI_LIB", &self.library).stdin(Stdio::null());
         command.output().unwrap_or_else(|error| panic!("timeout cannot be run: {error}"))
     }
@@ -150,6 +176,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// Runs what follows: rank 0, as both kinds of MPI say it, without shared memory.
+const RANK_0_APART: &str = "if [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 0 ]; then export FI_TAGMATCH_SHM=0; fi; exec \"$0\" \"$@\"";
 /// One job at a time.
 pub(crate) static TURN: Mutex<()> = Mutex::new(());
 /// Time limit of one job, far above what any needs. `timeout` answers 124 then.

@@ -111,9 +111,9 @@ impl Fabric {
         change(fields);
         let mut info = ptr::null_mut();
         // SAFETY: strings and hints are ours, and a place for the list.
-        let result = unsafe {
+        let result = super::with_environment(|| unsafe {
             (self.getinfo)(api, c"127.0.0.1".as_ptr(), service.as_ptr(), abi::FI_SOURCE, hints, &raw mut info)
-        };
+        });
         // SAFETY: ours, and not used any more.
         unsafe { (self.freeinfo)(hints) };
         if result == 0 { Ok(info) } else { Err(result) }

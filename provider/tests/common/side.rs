@@ -144,7 +144,9 @@ impl Side {
         let result = unsafe { (library.fabric)((*info).fabric_attr, &raw mut opened, ptr::null_mut()) };
         assert_eq!(result, 0, "fi_fabric");
         // SAFETY: an open fabric.
-        let result = unsafe { ((*(*opened).ops).domain)(opened, info, &raw mut domain, ptr::null_mut()) };
+        let result = super::with_path(|| unsafe {
+            ((*(*opened).ops).domain)(opened, info, &raw mut domain, ptr::null_mut())
+        });
         assert_eq!(result, 0, "fi_domain");
         Self {
             fabric: opened,

@@ -126,6 +126,15 @@ impl Crowd {
         }
     }
 
+    /// Who has still to send to whom, and to hear of whom.
+    fn missing(&self) -> Vec<(usize, Vec<usize>, Vec<usize>)> {
+        let of = |own: usize| {
+            let Member { left, heard, .. } = &self.members[own];
+            (own, left.clone(), (0..MEMBERS).filter(|from| !heard.contains(from)).collect::<Vec<_>>())
+        };
+        (0..MEMBERS).map(of).filter(|(_, left, heard)| !left.is_empty() || !heard.is_empty()).collect()
+    }
+
     /// Whether all have sent to all, and heard all but who is gone.
     fn is_over(&self) -> bool {
         let stays = |own: &usize| Some(*own) != self.gone;
@@ -148,7 +157,7 @@ fn b28_many_that_connect_to_each_other_at_once_are_all_heard_once_also_while_som
             crowd.restart(victim);
         }
         for turn in 0.. {
-            assert!(turn < ROUNDS, "round {round} is never over");
+            assert!(turn < ROUNDS, "round {round} is never over: {:?}", crowd.missing());
             crowd.turn();
             if crowd.is_over() {
                 break;

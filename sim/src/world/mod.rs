@@ -119,6 +119,7 @@ impl<D: Machine> World<D> {
             rules: scope.rules,
             counters_start: scope.counters_start,
             silent_adds_max: scope.silent_adds_max,
+            kept_from: scope.kept_from,
             ..Config::default()
         });
         for (device, path) in devices.iter().zip(&scope.paths) {

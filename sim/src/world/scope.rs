@@ -30,6 +30,9 @@ pub struct Scope {
     pub rules: Rules,
     /// So many ADDs in a row may ask for no completion ([`tagmatch::engine::Config`]).
     pub silent_adds_max: u8,
+    /// How many receives from anybody that other paths served keep more of them in software; 0: none do
+    /// ([`tagmatch::engine::Config`]).
+    pub kept_from: u8,
     /// Commands are submitted when the schedule says so, and not at once: batches form.
     pub batched: bool,
     /// What a device holds in full is written while its receive is posted, and not by a command.

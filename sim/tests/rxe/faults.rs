@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::endpoints::{Traffic, endpoint};
+use super::endpoints::{endpoint, run, run_changed};
 use super::{Memory, RoceDevice, inside};
 use crate::device::transport::Payload;
 use crate::device::verbs::VerbsConfig;
@@ -42,16 +42,16 @@ mod each {
 
     pub(super) fn with_four_receives_nothing_is_lost(devices: &[RoceDevice]) {
         let few = |config: VerbsConfig| VerbsConfig { unexpected_buffers: 4, spare_buffers: 0, ..config };
-        Traffic::run_changed(devices, None, &few);
+        run_changed(devices, None, &few);
     }
 
     pub(super) fn with_more_completions_than_the_device_has_nothing_is_lost(devices: &[RoceDevice]) {
-        Traffic::run_changed(devices, None, &|config| VerbsConfig { peers: 20_000, ..config });
+        run_changed(devices, None, &|config| VerbsConfig { peers: 20_000, ..config });
     }
 
     pub(super) fn between_ends_of_different_mtu_nothing_is_lost(devices: &[RoceDevice]) {
         shell("ip link set v1 mtu 9000; until ibv_devinfo -d rxe1 | grep -q 'active_mtu:.*4096'; do :; done");
-        Traffic::run(devices, None);
+        run(devices, None);
         shell("ip link set v1 mtu 1500; until ibv_devinfo -d rxe1 | grep -q 'active_mtu:.*1024'; do :; done");
     }
 

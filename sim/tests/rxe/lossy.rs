@@ -1,6 +1,6 @@
 //! The same where packets are late, lost, doubled, and overtake each other: run once more in the same machine (`inside`).
 
-use super::{TAGS, Traffic, inside};
+use super::{TAGS, inside, run};
 
 #[test]
 fn endpoints_match_in_software_where_packets_are_lost_doubled_and_overtake_each_other() {
@@ -9,7 +9,7 @@ fn endpoints_match_in_software_where_packets_are_lost_doubled_and_overtake_each_
         "::endpoints_match_in_software_where_packets_are_lost_doubled_and_overtake_each_other"
     );
     inside(name, |devices| {
-        Traffic::run(devices, None);
+        run(devices, None);
     });
 }
 
@@ -20,7 +20,7 @@ fn endpoints_match_by_the_soft_list_where_packets_are_lost_doubled_and_overtake_
         "::endpoints_match_by_the_soft_list_where_packets_are_lost_doubled_and_overtake_each_other"
     );
     inside(name, |devices| {
-        let happened = Traffic::run(devices, Some(TAGS));
+        let happened = run(devices, Some(TAGS));
         assert!(happened.matched_by_device > 100, "{happened:?}");
     });
 }

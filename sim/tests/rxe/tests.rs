@@ -18,6 +18,8 @@ mod segments;
 mod endpoints;
 #[path = "faults.rs"]
 mod faults;
+#[path = "../traffic/mod.rs"]
+mod traffic;
 
 pub(super) use memory::{Memory, trusted};
 pub(super) use rig::{Heard, Policy, RECEIVED_FROM, Random, Rig, pattern, untagged};

@@ -7,7 +7,6 @@ use crate::table::Table;
 use crate::{End, StatsArguments};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs;
 use tagmatch::provider::statistics::{Report, reports};
 
 /// A process.
@@ -35,20 +34,9 @@ pub(crate) fn run(arguments: &StatsArguments) -> End {
     }
 }
 
-/// Those of processes that run. What others left is removed.
+/// By process.
 fn running() -> Vec<Report> {
-    let mut running = Vec::new();
-    for (path, report) in reports() {
-        match report {
-            Some(report) if report.is_running() => running.push(report),
-            Some(_) => {
-                // Its process was killed. If it cannot be removed it is only passed over again.
-                let _ = fs::remove_file(path);
-            }
-            // Not one of this version's.
-            None => {}
-        }
-    }
+    let mut running = reports();
     running.sort_by_key(|report| report.pid);
     running
 }

@@ -51,7 +51,24 @@ impl Rings {
     /// Whether there is something to read, or nothing more can be.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
+        self.has_bytes() || self.is_ended()
+    }
+
+    /// Whether there is something to read.
+    #[inline]
+    pub(super) fn has_bytes(&self) -> bool {
         self.word(self.input, Word::Written).load(Relaxed) != self.taken
+    }
+
+    /// Whether the other side has ended: what it wrote before is there, and it reads nothing more.
+    #[inline]
+    pub(super) fn is_ended(&self) -> bool {
+        self.word(self.input, Word::Ended).load(Acquire) != 0
+    }
+
+    /// This side has ended.
+    pub(super) fn end(&self) {
+        self.word(self.out, Word::Ended).store(1, Release);
     }
 
     /// Read, and say how many bytes; 0: there are none.
@@ -222,6 +239,8 @@ enum Word {
     Written = 0,
     /// The reader waits. Stands beside what the writer writes.
     ReaderWaits = 1,
+    /// The writer has ended. Its socket says so as well, but nobody looks there all the time.
+    Ended = 2,
     /// Bytes that were ever taken.
     Taken = 16,
 }

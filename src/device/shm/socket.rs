@@ -75,7 +75,8 @@ pub(super) fn pass(stream: &UnixStream, bytes: &[u8], file: &OwnedFd) -> io::Res
     if sent < bytes.len() { Err(io::Error::from_raw_os_error(libc::ENOBUFS)) } else { Ok(()) }
 }
 
-/// Receive bytes, and the first descriptor that comes with them.
+/// Receive bytes, and the descriptor that comes with them if it is one. Others are closed: they are this process's as soon
+/// as they are here, and whoever sends them by the dozen would use up all that it may have.
 pub(super) fn receive(stream: &UnixStream, into: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut control = Control::default();
@@ -90,15 +91,19 @@ pub(super) fn receive(stream: &UnixStream, into: &mut [u8]) -> io::Result<(usize
         // SAFETY: it is a control message of this one.
         let head = unsafe { header.read() };
         // SAFETY: arithmetic.
-        let expected = unsafe { libc::CMSG_LEN(FD_LENGTH) } as usize;
-        if (head.cmsg_level, head.cmsg_type, head.cmsg_len) == (libc::SOL_SOCKET, libc::SCM_RIGHTS, expected)
-        {
-            // SAFETY: arithmetic, within the control message.
-            let data = unsafe { libc::CMSG_DATA(header) };
-            // SAFETY: there is one descriptor in it, wherever it lies.
-            let fd = unsafe { ptr::read_unaligned(data.cast::<libc::c_int>()) };
-            // SAFETY: it is ours from now on; there was room for no other.
-            file = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+        let before = unsafe { libc::CMSG_LEN(0) } as usize;
+        // SAFETY: arithmetic, within the control message.
+        let data = unsafe { libc::CMSG_DATA(header) }.cast::<libc::c_int>();
+        let are_files = (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+        let length = if are_files { head.cmsg_len.saturating_sub(before) } else { 0 };
+        // There is room for two, since control messages are of whole words.
+        let count = length.min(size_of::<Control>() - before) / FD_LENGTH as usize;
+        for at in 0..count {
+            // SAFETY: so many descriptors are in it, wherever they lie.
+            let fd = unsafe { ptr::read_unaligned(data.wrapping_add(at)) };
+            // SAFETY: it is ours from now on.
+            let own = unsafe { OwnedFd::from_raw_fd(fd) };
+            file = Some(own).filter(|_| count == 1);
         }
     }
     Ok((count, file))

@@ -5,7 +5,8 @@
 //!  from then on:  bytes through the rings; through the socket, bytes that wake, and its end
 //! ```
 //!
-//! What was written before the end of the socket is read before it shows. Nothing that was written depends on the writer
+//! What was written before the end of the socket is read before it shows. Whoever ends it says so in the memory first, where
+//! the other side sees it at once; of who was killed the socket alone tells. Nothing that was written depends on the writer
 //! any more: the other side has the memory, or the descriptor waits in its socket.
 //!
 //! Not here: by which name somebody is found.
@@ -114,13 +115,14 @@ impl ShmStream {
         if std::mem::take(&mut self.is_ready) {
             self.look_at_socket()?;
         }
-        if !self.is_over {
+        let is_over = self.is_over;
+        let rings = self.rings()?;
+        if !is_over && !rings.is_ended() {
             return Err(nothing());
         }
         // What was written before the end is there by now.
-        let rings = self.rings()?;
         let count = read(rings)?;
-        if count == 0 && rings.has_news() { Err(nothing()) } else { Ok(count) }
+        if count == 0 && rings.has_bytes() { Err(nothing()) } else { Ok(count) }
     }
 
     #[inline]
@@ -129,6 +131,9 @@ impl ShmStream {
             return Err(io::Error::from_raw_os_error(libc::EPIPE));
         }
         let rings = self.rings()?;
+        if rings.is_ended() {
+            return Err(io::Error::from_raw_os_error(libc::EPIPE));
+        }
         let count = match write(rings) {
             Ok(count) => count,
             Err(error) => {
@@ -186,10 +191,16 @@ impl Stream for ShmStream {
     }
 
     fn end_writing(&mut self) -> io::Result<()> {
+        if let Some(rings) = &self.rings {
+            rings.end();
+        }
         self.socket.shutdown(Shutdown::Write)
     }
 
     fn end(&mut self) {
+        if let Some(rings) = &self.rings {
+            rings.end();
+        }
         // It has ended already, or it ends now.
         let _ = self.socket.shutdown(Shutdown::Both);
     }

@@ -191,6 +191,10 @@ impl<T: Transport> Transport for OverTransport<T> {
         self.below.name()
     }
 
+    fn is_shared_memory(&self) -> bool {
+        self.below.is_shared_memory()
+    }
+
     fn open(&mut self, address: &[u8]) -> Result<LinkId, LinkError> {
         self.below.open(address)
     }

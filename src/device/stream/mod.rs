@@ -187,6 +187,10 @@ impl<M: Medium> Transport for StreamTransport<M> {
         &self.name
     }
 
+    fn is_shared_memory(&self) -> bool {
+        M::IS_MEMORY
+    }
+
     fn open(&mut self, address: &[u8]) -> Result<LinkId, LinkError> {
         let (stream, failure) = self.medium.connect(address)?;
         let link = self.links.insert(stream, State::Connecting);

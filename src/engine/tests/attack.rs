@@ -369,7 +369,11 @@ fn chaos(seed: u64) {
                 0 => engine.resolve(PeerId(dice.narrow(4)), PeerId(dice.narrow(4))),
                 1 => engine.set_group(PeerId(dice.narrow(4)), (dice.below(2) == 0).then_some(GroupId(0))),
                 2 => {
-                    let _path = engine.set_path(PeerId(dice.narrow(4)), device);
+                    let peer = PeerId(dice.narrow(4));
+                    if dice.below(2) == 0 {
+                        engine.clear_path(peer);
+                    }
+                    let _path = engine.set_path(peer, device);
                 }
                 _ => {
                     let _name = engine.name_peer(PeerId(dice.narrow(4)), dice.below(2) * 2);

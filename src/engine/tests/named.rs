@@ -6,7 +6,7 @@ use super::hand::{Hand, NIC, OTHER, any, from, nic};
 use crate::engine::{CancelOutcome, Config};
 use crate::ids::PeerId;
 use crate::offload::TagLayout;
-use crate::seam::{Answer, Buffer, Capabilities, Event, Operation};
+use crate::seam::{Answer, Buffer, Capabilities, Command, Event, Operation};
 
 fn named(hand: &Hand) -> Vec<u32> {
     let mut peers = BTreeSet::new();
@@ -80,4 +80,29 @@ fn of_a_peer_that_is_forgotten_neither_path_nor_name_is_the_next_ones() {
     assert!(hand.adds().is_empty(), "its tag is another's");
     hand.engine.set_path(PeerId(6), NIC).expect("it has no path");
     hand.engine.set_path(PeerId(6), OTHER).expect_err("a receive names it");
+}
+
+#[test]
+fn a_peer_changes_its_path_when_what_its_receives_overlap_is_back() {
+    let mut hand = Hand::new();
+    hand.engine.set_path(PeerId(6), OTHER).expect("it had none");
+    // Nothing of the peer's comes through the NIC, so that the second may go down.
+    hand.queued(from(5, 6), 1);
+    hand.queued(any(5), 2);
+    let (_, handle, _) = hand.adds()[0];
+    hand.done(Operation::Add(handle), true, 0);
+    hand.engine.set_path(PeerId(6), NIC).expect_err("the NIC could match the second first");
+    hand.engine.clear_path(PeerId(6));
+    assert!(hand.engine.may_take_path(PeerId(6), OTHER), "as before");
+    assert!(!hand.engine.may_take_path(PeerId(6), NIC));
+    hand.engine.set_path(PeerId(6), NIC).expect_err("it is not back");
+    assert_eq!(hand.commands(NIC), [Command::Del { handle, signalled: true }]);
+    hand.done(Operation::Del(handle), true, 0);
+    hand.tell(&Event::Released(handle));
+    hand.engine.set_path(PeerId(6), NIC).expect("it is back");
+    assert!(hand.adds().is_empty(), "an older one is in its way");
+    hand.unexpected(5, 6);
+    hand.unexpected(5, 6);
+    assert_eq!(hand.received(), [(1, 1), (2, 2)]);
+    hand.no_fault();
 }

@@ -44,6 +44,7 @@ fn a_bad_value_is_refused_with_name_value_and_range() {
         ("DATA_AUTO_PROGRESS", "maybe"),
         ("TM", "hard"),
         ("NET", "udp"),
+        ("SHM", "perhaps"),
         ("JOB_KEY", "too short"),
     ] {
         let error = with(name, value).unwrap_err();
@@ -51,6 +52,25 @@ fn a_bad_value_is_refused_with_name_value_and_range() {
         assert!(text.contains(&format!("FI_TAGMATCH_{name}=")), "{text}");
         assert!(text.contains(&error.range.to_string()), "{text}");
         assert_eq!(text.contains(value), name != "JOB_KEY", "{text}");
+    }
+}
+
+#[test]
+fn memory_is_shared_unless_something_else_is_asked_for() {
+    let shares = |name, value| with(name, value).unwrap().shares_memory();
+    assert!(Parameters::read(|_| None).unwrap().shares_memory());
+    assert!(shares("SHM", "auto") && shares("SHM", "1") && shares("TM", "off") && shares("TM", "auto"));
+    assert!(!shares("SHM", "off") && !shares("SHM", "0"));
+    for (name, value) in
+        [("NET", "tcp"), ("NET", "verbs"), ("DEVICE", "mlx5_0"), ("TM", "soft"), ("TM", "require")]
+    {
+        assert!(!shares(name, value), "{name}={value}");
+        let both = Parameters::read(|variable| match variable.strip_prefix("FI_TAGMATCH_") {
+            Some("SHM") => Some("on".into()),
+            Some(other) if other == name => Some(value.into()),
+            _ => None,
+        });
+        assert!(both.unwrap().shares_memory(), "{name}={value} with SHM=on");
     }
 }
 

@@ -1,5 +1,7 @@
 //! What only shared memory can do to a transport.
 
+mod forbidden;
 mod hostile;
 mod raw;
+mod scribbling;
 mod waiting;

@@ -1,0 +1,4 @@
+//! The tests of `credits.rs` through shared memory.
+
+#[path = "credits.rs"]
+mod credits;

@@ -1,0 +1,5 @@
+//! The scenarios of `scenarios.rs` between peers of which some talk through shared memory and others over the network, with the soft TM-SRQ over
+//! both.
+
+#[path = "scenarios.rs"]
+mod scenarios;

@@ -1,0 +1,4 @@
+//! The scenarios of `scenarios.rs` through shared memory.
+
+#[path = "scenarios.rs"]
+mod scenarios;

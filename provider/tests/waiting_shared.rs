@@ -1,0 +1,4 @@
+//! The tests of `waiting.rs` through shared memory.
+
+#[path = "waiting.rs"]
+mod waiting;
