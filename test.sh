@@ -37,6 +37,8 @@ packages() {
     present 'test -e /usr/include/rdma/fabric.h' libfabric-dev
     present 'command -v ib_send_lat' perftest
     present 'command -v ucx_perftest' ucx-utils
+    # Its layouts are compared with those that are mirrored here.
+    present 'test -e /usr/include/ucp/api/ucp.h' libucx-dev
     present 'command -v mpirun' openmpi-bin
     present 'command -v mpicc' libopenmpi-dev
     # For emulated machines with soft-RoCE devices; their kernel is downloaded by the tests.

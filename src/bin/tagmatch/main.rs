@@ -15,6 +15,8 @@ mod measure;
 mod mpi;
 mod offload;
 mod output;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod pair;
 mod reasons;
 mod replay;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -55,6 +57,18 @@ enum Command {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[command(after_help = bench::HELP)]
     Bench(bench::BenchArguments),
+    /// Latency between two processes, by size and beside long lists; other providers and UCX beside it.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(after_help = pair::HELP)]
+    Pingpong(pair::PairArguments),
+    /// Messages per second and bandwidth between two processes, by size and beside long lists; others beside it.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(after_help = pair::HELP)]
+    Msgrate(pair::RateArguments),
+    /// The other half of a pair of processes.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(hide = true)]
+    Half,
     /// Show the devices seen with their limits, and what this program was built from.
     Info(InfoArguments),
     /// The senders of a replay in a process of their own.
@@ -271,6 +285,12 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments),
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         Command::Bench(arguments) => bench::run(&arguments),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Pingpong(arguments) => pair::pingpong(&arguments),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Msgrate(arguments) => pair::msgrate(&arguments),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Half => pair::run_half(),
         Command::Info(arguments) => info::run(&arguments),
         Command::Trace(TraceCommand::Check { files }) => trace::check(&files),
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

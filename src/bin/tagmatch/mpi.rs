@@ -7,7 +7,7 @@
 
 mod command_line;
 mod kind;
-mod place;
+pub(crate) mod place;
 mod settings;
 
 use crate::output::{self, complain, harmless};
