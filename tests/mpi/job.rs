@@ -26,12 +26,21 @@ pub(crate) struct Setup {
     library: PathBuf,
     /// On a simulated card, which all of its processes share.
     on_card: bool,
+    /// Ranks talk through memory that they share.
+    over_shared_memory: bool,
 }
 
 impl Setup {
     /// With these arguments of `tagmatch mpirun`.
     pub(crate) fn new(mpi: &'static Mpi, arguments: &'static [&'static str]) -> Self {
-        Self { mpi, arguments, extra: None, library: library().to_owned(), on_card: false }
+        Self {
+            mpi,
+            arguments,
+            extra: None,
+            library: library().to_owned(),
+            on_card: false,
+            over_shared_memory: false,
+        }
     }
 
     /// And with this argument of this program.
@@ -46,6 +55,12 @@ impl Setup {
         self
     }
 
+    /// Through shared memory where ranks are on one host.
+    pub(crate) fn over_shared_memory(mut self) -> Self {
+        self.over_shared_memory = true;
+        self
+    }
+
     /// With a provider that cannot be loaded.
     pub(crate) fn without_provider(mpi: &'static Mpi) -> Self {
         let broken = folder().join("broken");
@@ -53,7 +68,7 @@ impl Setup {
         fs::create_dir_all(&broken)
             .and_then(|()| fs::write(&library, "no library"))
             .unwrap_or_else(|error| panic!("{error}"));
-        Self { mpi, arguments: &[], extra: None, library, on_card: false }
+        Self { mpi, arguments: &[], extra: None, library, on_card: false, over_shared_memory: false }
     }
 
     /// The job must end well and say that all was right.
@@ -120,6 +135,7 @@ impl Setup {
             }
         }
         command.envs(variables.iter().copied());
+        command.envs(self.over_shared_memory.then_some(("FI_TAGMATCH_SHM", "1")));
         command.env("TAGMATCH_FI_LIB", &self.library).stdin(Stdio::null());
         command.output().unwrap_or_else(|error| panic!("timeout cannot be run: {error}"))
     }
