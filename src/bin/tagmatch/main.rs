@@ -6,6 +6,8 @@
 mod bench;
 mod build;
 mod device;
+#[cfg(target_os = "linux")]
+mod figures;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod hca;
 mod info;
@@ -167,6 +169,13 @@ struct MpirunArguments {
     /// Say what is set, and what is run.
     #[arg(short, long)]
     verbose: bool,
+    /// Run the program so often over the provider, and as often over the MPI's own transports, in turns; show the times
+    /// that it tells (lines `time NAME 1.5 us OF-WHAT`) and their ratios.
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    beside: Option<u32>,
+    /// With --beside: print one JSON document instead of a table.
+    #[arg(long, requires = "beside")]
+    json: bool,
     /// Arguments of mpirun, the first of which ends those of this command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     arguments: Vec<OsString>,

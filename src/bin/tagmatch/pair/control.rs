@@ -90,6 +90,8 @@ struct Shared {
     known: Condvar,
     /// Nobody is told of anything any more: this half has said its last word.
     is_over: AtomicBool,
+    /// It has.
+    over: Condvar,
     /// The other half, if this process started it.
     child: Mutex<Option<Child>>,
 }
@@ -115,6 +117,7 @@ impl Control {
             why: Mutex::new(None),
             known: Condvar::new(),
             is_over: AtomicBool::new(false),
+            over: Condvar::new(),
             child: Mutex::new(child),
         });
         let listening = Arc::clone(&shared);
@@ -150,7 +153,9 @@ impl Control {
 
     /// Nothing that happens from now on is worth a word.
     pub(super) fn over(&self) {
+        let _known = self.shared.why.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.is_over.store(true, Ordering::Relaxed);
+        self.shared.over.notify_all();
     }
 
     /// Why it is over, if that is known; else this.
@@ -215,11 +220,12 @@ impl Shared {
         STOPPED.store(true, Ordering::Relaxed);
         // Who waits for a line is told too.
         drop(tell);
-        let begin = Instant::now();
-        while begin.elapsed() < GRACE {
-            std::thread::sleep(TICK);
-        }
-        if !self.is_over.load(Ordering::Relaxed) {
+        let known = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_not_over = |_: &mut Option<String>| !self.is_over.load(Ordering::Relaxed);
+        let wait = self.over.wait_timeout_while(known, GRACE, is_not_over);
+        let (known, waited) = wait.unwrap_or_else(PoisonError::into_inner);
+        drop(known);
+        if waited.timed_out() {
             complain(why);
             system::exit(2);
         }

@@ -1,11 +1,11 @@
 //! The half that has the clock, and says what is done.
 
 use super::control::Control;
-use super::figures::Spread;
 use super::plan::{Ahead, Contender, Line, Loop, Pattern, Setup, Work};
 use super::report::{Point, Ratio, Result as Figures};
 use super::work::{Open, Role};
 use super::{contenders, halves};
+use crate::figures::Spread;
 use crate::output::progress;
 use std::net::IpAddr;
 use std::time::Duration;

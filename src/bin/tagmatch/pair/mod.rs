@@ -1,7 +1,7 @@
 //! `tagmatch pingpong` and `tagmatch msgrate`: messages between two processes, beside those of others.
 //!
 //! ```text
-//!  arguments ─▶ halves: start · connect · listen        figures ─▶ report
+//!  arguments ─▶ halves: start · connect · listen               report   
 //!                 │                                          ▲
 //!                 ▼          lines (plan, control)           │
 //!               lead ◀────────────────────────────▶ follow   │
@@ -17,7 +17,6 @@ mod arguments;
 mod contenders;
 mod control;
 mod fabric;
-mod figures;
 mod follow;
 mod halves;
 mod lead;

@@ -1,9 +1,9 @@
 //! What was measured: as JSON, whose names docs/bench.md explains, and as a table.
 
-use super::figures::Spread;
 use super::plan::{Ahead, Contender};
 use crate::bench::Machine;
 use crate::build::Build;
+use crate::figures::Spread;
 use crate::table::Table;
 use serde::Serialize;
 

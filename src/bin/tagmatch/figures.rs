@@ -4,15 +4,15 @@ use serde::Serialize;
 
 /// What several rounds gave.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
 }
 
 impl Spread {
     /// Of some values; none: there are none.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
@@ -26,7 +26,7 @@ impl Spread {
     }
 
     /// Of the ratios of each round: the machine was the same within one, and may have been another in the next.
-    pub(super) fn of_ratios(ours: &[f64], theirs: &[f64]) -> Option<Self> {
+    pub(crate) fn of_ratios(ours: &[f64], theirs: &[f64]) -> Option<Self> {
         let pairs = ours.iter().zip(theirs).filter(|(_, theirs)| **theirs > 0.0);
         Self::of(&pairs.map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>())
     }
