@@ -109,7 +109,7 @@ const LISTS: [List; 4] = [List::Specific, List::AnySource, List::AnyTag, List::U
 /// What stands below the options of both.
 pub(crate) const HELP: &str = "\
 Two processes, each on a processor of its own. Ratios are of the times of each round: below 1 this project is faster. \
-docs/bench.md says what the figures mean.
+docs/pair.md says what the figures mean.
 
 Exit codes: 0 measured; 1 a message did not come as it was sent; 2 the arguments cannot be used, something is missing, or \
 a process ended before its time.";

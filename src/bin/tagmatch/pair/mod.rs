@@ -11,7 +11,7 @@
 //! ```
 //!
 //! All contenders are open in the same two processes and take turns, so that what else the machine does hits all alike.
-//! How to read it: docs/bench.md.
+//! How to read it: docs/pair.md.
 
 mod arguments;
 mod contenders;

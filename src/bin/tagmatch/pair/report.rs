@@ -1,4 +1,4 @@
-//! What was measured: as JSON, whose names docs/bench.md explains, and as a table.
+//! What was measured: as JSON, whose names docs/pair.md explains, and as a table.
 
 use super::plan::{Ahead, Contender};
 use crate::bench::Machine;
