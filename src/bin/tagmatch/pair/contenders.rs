@@ -58,11 +58,12 @@ fn variables(contender: &Contender) -> Result<Vec<(&'static str, String)>, Strin
                 ("FI_TAGMATCH_NET", if *over == Over::Verbs { "verbs" } else { "tcp" }.into()),
             ]
         }
-        // Its default is 1,024 receives, beyond which it hangs.
-        Contender::Provider(name) if name.contains("ofi_rxm") => {
-            vec![("FI_OFI_RXM_RX_SIZE", "65536".into())]
+        // Beyond its default of 1,024 receives one of them hangs, and the other takes no more.
+        Contender::Provider(name) => {
+            let variables = [("ofi_rxm", "FI_OFI_RXM_RX_SIZE"), ("shm", "FI_SHM_RX_SIZE")];
+            let of_it = variables.into_iter().filter(|(part, _)| name.contains(part));
+            of_it.map(|(_, variable)| (variable, RECEIVES.to_owned())).collect()
         }
-        Contender::Provider(_) => Vec::new(),
         Contender::Ucx(_) => vec![
             // A list that is still full when its worker goes is worth a line for each entry to UCX.
             ("UCX_LOG_LEVEL", "error".into()),
@@ -75,3 +76,6 @@ fn variables(contender: &Contender) -> Result<Vec<(&'static str, String)>, Strin
 fn is_decided(name: &str) -> bool {
     name.starts_with("FI_PROVIDER") || name.starts_with("FI_TAGMATCH_")
 }
+
+/// How many receives peers are to have room for.
+const RECEIVES: &str = "65536";

@@ -1,7 +1,7 @@
 //! `tagmatch pingpong` and `tagmatch msgrate`: messages between two processes, beside those of others.
 //!
 //! ```text
-//!  arguments ─▶ halves: start · connect · listen               report   
+//!  arguments ─▶ halves: start · connect · listen          report
 //!                 │                                          ▲
 //!                 ▼          lines (plan, control)           │
 //!               lead ◀────────────────────────────▶ follow   │
@@ -36,7 +36,7 @@ use crate::bench::Machine;
 use crate::build::BUILD;
 use crate::output::{complain, write, write_json};
 use lead::{Case, Lead, Wanted};
-use plan::{Ahead, Contender, Pattern, Setup};
+use plan::{Ahead, Contender, Over, Pattern, Setup};
 use report::Report;
 use std::time::Duration;
 
@@ -87,7 +87,13 @@ fn measure(arguments: &PairArguments, pattern: Pattern, format: &'static str) ->
     }
     contenders::prepare(&setup)?;
     let other = match &arguments.connect {
-        Some(address) => halves::connect(address)?,
+        Some(address) => {
+            let other = halves::connect(address)?;
+            if arguments.over == Over::Shm && !other.address.is_loopback() {
+                return Err("two hosts share no memory: take --over tcp with --connect".into());
+            }
+            other
+        }
         None => halves::start()?,
     };
     let mut lead = Lead::open(other, setup, Duration::from_secs(arguments.timeout.into()))?;
