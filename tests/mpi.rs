@@ -13,6 +13,8 @@ mod installed;
 mod job;
 #[path = "mpi/options.rs"]
 mod options;
+#[path = "mpi/pair.rs"]
+mod pair;
 #[path = "mpi/rxe.rs"]
 mod rxe;
 
