@@ -41,6 +41,8 @@ packages() {
     present 'command -v make' make
     present 'command -v pkg-config' pkg-config
     present 'command -v c++' g++
+    # Its layouts are compared with those that are mirrored here.
+    present 'test -e /usr/include/ucp/api/ucp.h' libucx-dev
     present 'command -v mpirun' openmpi-bin
     present 'command -v mpicc' libopenmpi-dev
     # For emulated machines with soft-RoCE devices; their kernel is downloaded by the tests.

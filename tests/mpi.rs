@@ -13,6 +13,8 @@ mod installed;
 mod job;
 #[path = "mpi/options.rs"]
 mod options;
+#[path = "mpi/pair.rs"]
+mod pair;
 #[path = "mpi/rxe.rs"]
 mod rxe;
 
@@ -73,6 +75,16 @@ programs! { on_card:
     two_thousand_receives_and_messages_wait: "deep", 2, &["count=2000"];
 }
 
+// The examples, each a few turns: what they are for is their times, which nothing here looks at.
+programs! { examples:
+    half_a_round_trip_is_timed_beside_long_lists: "pingpong", 2, &["bytes=70000", "depth=200", "rounds=2", "turns=5"];
+    messages_a_second_are_timed_beside_long_lists: "msgrate", 2, &["bytes=70000", "depth=200", "rounds=2", "turns=3"];
+    an_exchange_with_26_neighbours_is_timed: "neighbours", 8, &["side=6", "rounds=2", "turns=5"];
+    a_stencil_is_timed_and_right: "stencil", 4, &["rounds=2", "turns=10"];
+    many_that_send_to_one_are_timed: "to_one", 8, &["rounds=2", "turns=3"];
+    all_that_send_to_all_are_timed: "all_to_all", 8, &["rounds=2", "turns=5"];
+}
+
 // And what shows that another MPI works there as well.
 programs! { few_on_card:
     every_mode_and_form_of_sending_delivers: "modes", 2, &["bytes=100000"];
@@ -99,6 +111,20 @@ mod open_mpi_4 {
     mod offloaded_with_the_source_apart {
         use super::{Job, OPEN_MPI_4, Setup};
         on!(Setup::new(&OPEN_MPI_4, &["--tm", "soft", "--layout", "source-apart"]));
+    }
+}
+
+mod open_mpi_4_examples {
+    use super::{Job, OPEN_MPI_4, Setup};
+
+    mod over_tcp {
+        use super::{Job, OPEN_MPI_4, Setup};
+        examples!(Setup::new(&OPEN_MPI_4, &["--tm", "off"]));
+    }
+
+    mod over_shared_memory {
+        use super::{Job, OPEN_MPI_4, Setup};
+        examples!(Setup::new(&OPEN_MPI_4, &["--tm", "off"]).shared());
     }
 }
 

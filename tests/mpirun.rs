@@ -229,3 +229,45 @@ fn an_mpich_that_is_not_built_for_libfabric_is_refused() {
     assert_eq!(output.status.code(), Some(127));
     assert!(complaints(&output).contains("is built for ch4:ucx and does not use libfabric"));
 }
+
+#[test]
+fn a_program_is_run_both_ways_in_turns_and_its_times_are_compared() {
+    for (version, sign) in [(OPEN_MPI, "OMPI_MCA_pml"), (MPICH, "MPIR_CVAR_CH4_NETMOD")] {
+        let world = World::new("beside", version);
+        // It takes longer over the provider, and says so; what it does not say as a time is passed over.
+        let script = format!(
+            "#!/bin/sh\n[ \"$1\" = --version ] && echo '{version}' && exit\n\
+             echo 'something else'\n[ -n \"${sign}\" ] && time=3 || time=2\n\
+             echo \"time p $time us a step of all\"\n"
+        );
+        fs::write(world.folder.join("bin/mpirun"), script).unwrap_or_else(|error| panic!("{error}"));
+        // What was set before, for instance by `tagmatch env`, is taken away for the other way.
+        let output =
+            world.command(&["mpirun", "--beside", "3", "--json", "program"]).env(sign, "ofi").output();
+        let output = output.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(output.status.code(), Some(0), "{}", complaints(&output));
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", out(&output)));
+        assert_eq!((json[0]["name"].as_str(), json[0]["what"].as_str()), (Some("p"), Some("a step of all")));
+        assert_eq!(
+            (json[0]["provider_us"]["median"].as_f64(), json[0]["own_us"]["most"].as_f64()),
+            (Some(3.0), Some(2.0))
+        );
+        assert_eq!((json[0]["ratio"]["median"].as_f64(), json[0]["rounds"].as_u64()), (Some(1.5), Some(3)));
+        let output = world.run(&["mpirun", "--beside", "1", "program"]);
+        assert!(out(&output).contains("p: a step of all "), "{}", out(&output));
+    }
+}
+
+#[test]
+fn a_run_beside_that_fails_or_tells_no_time_ends_so() {
+    let world = World::new("beside nothing", OPEN_MPI);
+    let output = world.run(&["mpirun", "--beside", "1", "program"]);
+    assert_eq!(output.status.code(), Some(7), "the code of mpirun");
+    assert!(complaints(&output).contains("a run ended with "), "{}", complaints(&output));
+    let script = format!("#!/bin/sh\necho '{OPEN_MPI}'\n");
+    fs::write(world.folder.join("bin/mpirun"), script).unwrap_or_else(|error| panic!("{error}"));
+    let output = world.run(&["mpirun", "--beside", "1", "program"]);
+    assert_eq!(output.status.code(), Some(126));
+    assert!(complaints(&output).contains("the program says no times"), "{}", complaints(&output));
+}

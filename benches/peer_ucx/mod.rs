@@ -7,7 +7,9 @@
 //!
 //! The only unsafe code of the benches but the counting allocator. Not here: loops and clocks.
 
+#[path = "../../src/bin/tagmatch/pair/ucx/ffi.rs"]
 mod ffi;
+#[path = "../../src/bin/tagmatch/pair/ucx/library.rs"]
 mod library;
 
 use std::ffi::{CStr, CString, c_void};
@@ -48,6 +50,11 @@ impl std::fmt::Debug for Ucx {
 impl Ucx {
     /// Opens the library and an endpoint to itself, or says why that cannot be.
     pub(crate) fn open() -> Result<Self, String> {
+        if std::env::var_os("UCX_LOG_LEVEL").is_none() {
+            // A list that is still full when its worker goes is worth a line for each entry to UCX.
+            // SAFETY: the benches have one thread.
+            unsafe { std::env::set_var("UCX_LOG_LEVEL", "error") };
+        }
         let library = Library::open()?;
         let context = create_context(&library)?;
         let worker = create_worker(&library, context)?;
@@ -60,7 +67,7 @@ impl Ucx {
         });
         let receive = ffi::RequestParam {
             op_attr_mask: ffi::OP_CALLBACK | ffi::OP_USER_DATA | ffi::OP_DATATYPE | ffi::OP_MEMORY_TYPE,
-            callback: Some(received),
+            callback: ffi::Callback { receive: Some(received) },
             user_data: ptr::from_mut(shared.as_mut()).cast(),
             ..no_param()
         };
@@ -286,7 +293,7 @@ const fn no_param() -> ffi::RequestParam {
         op_attr_mask: 0,
         flags: 0,
         request: ptr::null_mut(),
-        callback: None,
+        callback: ffi::Callback { receive: None },
         datatype: ffi::DATATYPE_BYTES,
         user_data: ptr::null_mut(),
         reply_buffer: ptr::null_mut(),

@@ -434,6 +434,7 @@ fn direct(api: u32) -> Side {
         assert_eq!(found, 0);
         (*(*info).fabric_attr).api_version = api;
         let open = common::library::Fabric {
+            library: library.library,
             getinfo: library.getinfo,
             freeinfo: library.freeinfo,
             dupinfo: library.dupinfo,

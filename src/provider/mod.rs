@@ -20,6 +20,7 @@
 pub mod abi;
 mod address;
 mod calls;
+pub mod client;
 mod clock;
 mod error;
 mod info;

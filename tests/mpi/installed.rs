@@ -92,10 +92,16 @@ fn wheel(name: &str, package: &str) -> Result<Option<PathBuf>, String> {
 
 /// Build all programs with this compiler.
 fn build(name: &str, mpicc: &Path) -> Result<PathBuf, String> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi/programs");
     let built = folder().join(name);
     fs::create_dir_all(&built).map_err(|error| format!("{}: {error}", built.display()))?;
-    let entries = fs::read_dir(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
+    for folder in ["tests/mpi/programs", "examples/mpi"] {
+        build_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &built, mpicc)?;
+    }
+    Ok(built)
+}
+
+fn build_all(sources: &Path, built: &Path, mpicc: &Path) -> Result<(), String> {
+    let entries = fs::read_dir(sources).map_err(|error| format!("{}: {error}", sources.display()))?;
     for source in entries.filter_map(Result::ok).map(|entry| entry.path()) {
         if source.extension().is_some_and(|extension| extension == "c") {
             let program = built.join(source.file_stem().unwrap_or_default());
@@ -104,7 +110,7 @@ fn build(name: &str, mpicc: &Path) -> Result<PathBuf, String> {
             output(&mut compiler).map_err(|error| format!("{}: {error}", source.display()))?;
         }
     }
-    Ok(built)
+    Ok(())
 }
 
 /// What a command wrote, if it ended well.

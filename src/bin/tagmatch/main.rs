@@ -6,6 +6,8 @@
 mod bench;
 mod build;
 mod device;
+#[cfg(target_os = "linux")]
+mod figures;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod hca;
 mod info;
@@ -15,6 +17,8 @@ mod measure;
 mod mpi;
 mod offload;
 mod output;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod pair;
 mod reasons;
 mod replay;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -55,6 +59,18 @@ enum Command {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[command(after_help = bench::HELP)]
     Bench(bench::BenchArguments),
+    /// Latency between two processes, by size and beside long lists; other providers and UCX beside it.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(after_help = pair::HELP)]
+    Pingpong(pair::PairArguments),
+    /// Messages per second and bandwidth between two processes, by size and beside long lists; others beside it.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(after_help = pair::HELP)]
+    Msgrate(pair::RateArguments),
+    /// The other half of a pair of processes.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[command(hide = true)]
+    Half,
     /// Show the devices seen with their limits, and what this program was built from.
     Info(InfoArguments),
     /// The senders of a replay in a process of their own.
@@ -153,6 +169,13 @@ struct MpirunArguments {
     /// Say what is set, and what is run.
     #[arg(short, long)]
     verbose: bool,
+    /// Run the program so often over the provider, and as often over the MPI's own transports, in turns; show the times
+    /// that it tells (lines `time NAME 1.5 us OF-WHAT`) and their ratios.
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    beside: Option<u32>,
+    /// With --beside: print one JSON document instead of a table.
+    #[arg(long, requires = "beside")]
+    json: bool,
     /// Arguments of mpirun, the first of which ends those of this command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     arguments: Vec<OsString>,
@@ -271,6 +294,12 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments),
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         Command::Bench(arguments) => bench::run(&arguments),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Pingpong(arguments) => pair::pingpong(&arguments),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Msgrate(arguments) => pair::msgrate(&arguments),
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        Command::Half => pair::run_half(),
         Command::Info(arguments) => info::run(&arguments),
         Command::Trace(TraceCommand::Check { files }) => trace::check(&files),
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

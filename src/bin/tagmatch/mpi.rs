@@ -5,9 +5,10 @@
 //! status are its own and nothing is left to clean up. `env` prints the same for a shell.
 //! All is set by variables: what stands on the command line or is set already wins over them.
 
+mod beside;
 mod command_line;
 mod kind;
-mod place;
+pub(crate) mod place;
 mod settings;
 
 use crate::output::{self, complain, harmless};
@@ -39,7 +40,10 @@ pub(crate) enum TagLayout {
 /// Become mpirun: the exit code where that did not come to pass.
 pub(crate) fn run(arguments: &MpirunArguments) -> u8 {
     match prepare(&arguments.common, &arguments.arguments) {
-        Ok(prepared) => execute(&prepared, arguments),
+        Ok(prepared) => match arguments.beside {
+            None => execute(&prepared, arguments),
+            Some(rounds) => compare(&prepared, arguments, rounds),
+        },
         Err(failure) => {
             say(failure.what);
             failure.code
@@ -95,6 +99,21 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
         complain(NO_ACKNOWLEDGEMENTS);
     }
     Ok(Prepared { launcher, settings })
+}
+
+/// Run it both ways, and show what it took.
+fn compare(prepared: &Prepared, arguments: &MpirunArguments, rounds: u32) -> u8 {
+    if arguments.verbose {
+        tell(prepared, &arguments.arguments);
+    }
+    match beside::run(prepared, &arguments.arguments, rounds) {
+        Ok(timed) if arguments.json => output::write_json(&timed, End::AsExpected).code(),
+        Ok(timed) => output::write(&beside::text(&timed), End::AsExpected).code(),
+        Err(failure) => {
+            say(failure.what);
+            failure.code
+        }
+    }
 }
 
 /// Only what is never returns from here.

@@ -6,7 +6,7 @@ use std::fs;
 
 impl Machine {
     /// This one, as it is now.
-    pub(super) fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let field = |name: &str| value(&cpuinfo, name);
         Self {
@@ -22,7 +22,7 @@ impl Machine {
     }
 
     /// In one line.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let Self { system, kernel, processor, processors, memory_mib, is_virtual, .. } = self;
         let emulated = if *is_virtual { ", virtual" } else { "" };
         let memory = if *memory_mib < 2048 {
@@ -34,7 +34,7 @@ impl Machine {
     }
 
     /// Whether others wanted so much of it that times are worth less.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "machines have few processors")]
         let processors = self.processors as f64;
         self.load_before.is_some_and(|load| load > processors)
@@ -42,7 +42,7 @@ impl Machine {
 }
 
 /// The system's load over the last minute.
-pub(super) fn load() -> Option<f64> {
+pub(crate) fn load() -> Option<f64> {
     read("/proc/loadavg").split(' ').next()?.parse().ok()
 }
 

@@ -9,7 +9,7 @@ use tagmatch::seam::Buffer;
 
 /// Memory for the buffers of receives and of messages, dealt out from the beginning.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     start: u64,
     length: u64,
     used: u64,
@@ -17,18 +17,18 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Of so many bytes, all zero.
-    pub(super) fn new(length: usize) -> Self {
+    pub(crate) fn new(length: usize) -> Self {
         let bytes: &'static mut [u8] = vec![0; length].leak();
         Self { start: bytes.as_mut_ptr().expose_provenance() as u64, length: bytes.len() as u64, used: 0 }
     }
 
     /// All of it is free again.
-    pub(super) const fn clear(&mut self) {
+    pub(crate) const fn clear(&mut self) {
         self.used = 0;
     }
 
     /// A buffer of its own, on a cache line of its own.
-    pub(super) fn take(&mut self, length: u64) -> Result<Buffer, String> {
+    pub(crate) fn take(&mut self, length: u64) -> Result<Buffer, String> {
         let room = length.max(1).next_multiple_of(LINE);
         if room > self.length - self.used {
             return Err(format!("{length} bytes more than the {} of the pool are wanted", self.length));
@@ -39,7 +39,7 @@ impl Pool {
     }
 
     /// Fill one of its buffers. Nothing may be under way with it.
-    pub(super) fn fill(&self, buffer: &Buffer, byte: u8) {
+    pub(crate) fn fill(&self, buffer: &Buffer, byte: u8) {
         if let Some((at, length)) = self.place(buffer) {
             let first = std::ptr::with_exposed_provenance_mut::<u8>(at);
             // SAFETY: the stretch is in memory that was leaked for this pool, and no reference to it is left.
@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// Whether the first and the last byte of a buffer are these. Nothing may be under way with it.
-    pub(super) fn holds(&self, buffer: &Buffer, byte: u8) -> bool {
+    pub(crate) fn holds(&self, buffer: &Buffer, byte: u8) -> bool {
         let Some((at, length)) = self.place(buffer) else { return false };
         [at, at + length.saturating_sub(1)].into_iter().filter(|_| length > 0).all(|at| {
             let place = std::ptr::with_exposed_provenance::<u8>(at);
@@ -67,7 +67,7 @@ impl Pool {
 }
 
 /// Transports may follow the addresses of buffers.
-pub(super) const fn trusted() -> HostMemory {
+pub(crate) const fn trusted() -> HostMemory {
     // SAFETY: every buffer that is measured with is in a pool, whose memory stays to the end of the process, and which
     // nobody looks at but through pointers.
     unsafe { HostMemory::trusted() }

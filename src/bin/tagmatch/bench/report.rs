@@ -41,7 +41,7 @@ pub(super) struct Build {
 
 /// Where it ran.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     pub(super) system: String,
     pub(super) kernel: String,
     pub(super) processor: String,

@@ -18,6 +18,13 @@ pub(crate) struct Setting {
     pub(crate) is_kept: bool,
 }
 
+impl Setting {
+    /// Whether it says over what messages go, and not who may start how many processes.
+    pub(crate) fn is_about_messages(&self) -> bool {
+        !PROCESSES.iter().any(|start| self.name.starts_with(start))
+    }
+}
+
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
@@ -181,6 +188,9 @@ const INCLUDE_SINCE_5: &str = "OMPI_MCA_opal_common_ofi_provider_include";
 pub(crate) const PARAMETERS: &str = "FI_TAGMATCH_";
 /// Open MPI's own list of variables to hand on. 4.1 refuses to start with both that and `-x`.
 const LIST: &str = "OMPI_MCA_mca_base_env_list";
+/// How names of variables begin that are about processes.
+const PROCESSES: [&str; 4] =
+    ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_MCA_rmaps", "PRTE_MCA_rmaps", "OMPI_MCA_mpi_yield_when_idle"];
 /// What says where processes go or how many a machine takes.
 const PLACES: [&str; 14] = [
     "-H",

@@ -2,6 +2,8 @@
 //!
 //! Not here: what they are called with.
 
+#![allow(dead_code, reason = "not every user needs everything")]
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use super::ffi;
@@ -47,11 +49,6 @@ macro_rules! symbol {
 impl Library {
     /// Opens the installed library, or says why not.
     pub(super) fn open() -> Result<Self, String> {
-        if std::env::var_os("UCX_LOG_LEVEL").is_none() {
-            // A list that is still full when its worker goes is worth a line for each entry to UCX.
-            // SAFETY: the benches have one thread.
-            unsafe { std::env::set_var("UCX_LOG_LEVEL", "error") };
-        }
         let name = CString::new(LIBRARY).map_err(|error| error.to_string())?;
         // SAFETY: a nul-terminated name; libucp's constructors may run at any time.
         let library = unsafe { dlopen(name.as_ptr(), NOW | LOCAL) };

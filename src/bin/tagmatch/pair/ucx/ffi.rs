@@ -1,10 +1,12 @@
-//! The part of UCP's C interface that the loops need, written by hand from the documented interface and
+//! The part of UCP's C interface that is needed here and in `benches/peer_ucx`, written by hand from the documented interface and
 //! checked against sizes and offsets measured with the headers of UCX 1.13.1 on x86-64.
 //!
 //! Newer versions of the 1.x interface keep these layouts: every structure starts with a mask of the fields
 //! that are set, and new fields are added behind.
 //!
-//! Not here: anything that calls.
+//! Not here: anything that calls. `tests/pair/ucx_layouts.c` compares all of this with the installed headers.
+
+#![allow(dead_code, reason = "not every user needs everything")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -64,7 +66,7 @@ pub(super) struct RequestParam {
     pub(super) op_attr_mask: u32,
     pub(super) flags: u32,
     pub(super) request: *mut c_void,
-    pub(super) callback: Option<ReceiveCallback>,
+    pub(super) callback: Callback,
     pub(super) datatype: u64,
     pub(super) user_data: *mut c_void,
     pub(super) reply_buffer: *mut c_void,
@@ -81,6 +83,16 @@ pub(super) struct ReceiveInfo {
     pub(super) length: usize,
 }
 
+/// The callbacks of a request, of which one is meant.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) union Callback {
+    pub(super) receive: Option<ReceiveCallback>,
+    pub(super) send: Option<SendCallback>,
+}
+
+/// `ucp_send_nbx_callback_t`.
+pub(super) type SendCallback = extern "C" fn(*mut c_void, Status, *mut c_void);
 /// `ucp_tag_recv_nbx_callback_t`.
 pub(super) type ReceiveCallback = extern "C" fn(*mut c_void, Status, *const ReceiveInfo, *mut c_void);
 
@@ -118,6 +130,7 @@ pub(super) const OP_USER_DATA: u32 = 1 << 2;
 pub(super) const OP_DATATYPE: u32 = 1 << 3;
 pub(super) const OP_FLAGS: u32 = 1 << 4;
 pub(super) const OP_MEMORY_TYPE: u32 = 1 << 6;
+pub(super) const OP_NO_IMMEDIATE: u32 = 1 << 16;
 pub(super) const DATATYPE_BYTES: u64 = 1 << 3;
 pub(super) const CLOSE_FORCE: u32 = 1 << 0;
 /// `UCS_ERR_CANCELED`.
