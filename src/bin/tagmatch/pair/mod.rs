@@ -18,6 +18,7 @@ mod contenders;
 mod control;
 mod fabric;
 mod follow;
+mod groups;
 mod halves;
 mod lead;
 mod own;
