@@ -24,6 +24,10 @@
 //! * [`engine`] – the three joined
 //! * [`device`] – what carries messages and perhaps matches them
 //! * [`endpoint`] – peers and connections: a reliable datagram endpoint over transports
+#![cfg_attr(
+    all(target_os = "linux", target_pointer_width = "64"),
+    doc = "* [`paths`] – an endpoint over the transports that there are"
+)]
 //! * [`domain`] – whose turn it is, and whose memory: threads and buffers around an engine and its devices
 #![cfg_attr(
     all(feature = "libfabric", target_os = "linux"),
@@ -47,6 +51,8 @@ pub mod engine;
 pub mod ids;
 pub mod matching;
 pub mod offload;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod paths;
 #[cfg(all(feature = "libfabric", target_os = "linux"))]
 pub mod provider;
 #[cfg(feature = "traces")]

@@ -1,11 +1,12 @@
 //! How the messages of an endpoint go and who matches them: what `FI_TAGMATCH_NET`, `FI_TAGMATCH_DEVICE` and
 //! `FI_TAGMATCH_TM` ask for, and what there is (decision 0026).
 //!
-//! Not here: transports, which are made accordingly (`transports`).
+//! Not here: the paths themselves, which are opened accordingly (`paths`).
 
 use super::parameters::{Network as Asked, Parameters, TagMatching};
 use crate::device::verbs::context::Context;
 use crate::device::verbs::{VerbsError, devices};
+pub use crate::paths::{Matcher, Network};
 
 /// How messages go, and who matches them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,34 +19,14 @@ pub struct Choice {
     pub without: Option<String>,
 }
 
-/// How messages go to other processes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Network {
-    /// Over TCP.
-    Tcp,
-    /// Over the verbs device of this name.
-    Verbs(String),
-}
-
-/// Who matches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Matcher {
-    /// The engine alone.
-    Software,
-    /// The soft TM-SRQ: a model of a device, in software.
-    Model,
-    /// The device, and what it does not hold the engine.
-    Device,
-}
-
 impl std::fmt::Display for Choice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.matcher, &self.network) {
-            (Matcher::Device, Network::Verbs(device)) => return write!(f, "{device}"),
+            (Matcher::Device, Network::Verbs(Some(device))) => return write!(f, "{device}"),
             (Matcher::Software | Matcher::Device, _) => write!(f, "software")?,
             (Matcher::Model, _) => write!(f, "the soft TM-SRQ, a model of a device")?,
         }
-        if let Network::Verbs(device) = &self.network {
+        if let Network::Verbs(Some(device)) = &self.network {
             write!(f, ", over {device}")?;
         }
         if let Some(without) = &self.without {
@@ -76,7 +57,7 @@ pub enum Refusal {
 pub fn choose(parameters: &Parameters) -> Result<Choice, Refusal> {
     let device = parameters.device.as_deref();
     let over_tcp = |matcher, without| Ok(Choice { network: Network::Tcp, matcher, without });
-    let over = |name, matcher| Ok(Choice { network: Network::Verbs(name), matcher, without: None });
+    let over = |name, matcher| Ok(Choice { network: Network::Verbs(Some(name)), matcher, without: None });
     let is_asked_for = device.is_some() || parameters.tag_matching == TagMatching::Require;
     match (parameters.network, parameters.tag_matching) {
         (Asked::Tcp, TagMatching::Require) => Err(Refusal::NoMatching(OVER_TCP.into())),
@@ -96,7 +77,7 @@ pub fn choose(parameters: &Parameters) -> Result<Choice, Refusal> {
         (Asked::Auto | Asked::Verbs, TagMatching::Auto) => match that_matches(device) {
             Ok(name) => over(name, Matcher::Device),
             Err(reason) => {
-                let network = Network::Verbs(any(device).map_err(no_device)?);
+                let network = Network::Verbs(Some(any(device).map_err(no_device)?));
                 Ok(Choice { network, matcher: Matcher::Software, without: Some(reason) })
             }
         },

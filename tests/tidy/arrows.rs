@@ -14,11 +14,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("device", &["ids", "seam", "wire"]),
     ("domain", &["ids", "seam", "wire"]),
     ("endpoint", &["ids", "seam", "wire", "matching", "offload", "protocol", "engine", "device", "domain"]),
+    ("paths", &["ids", "device", "endpoint"]),
     ("traces", &["ids", "matching"]),
     ("replay", &["ids", "seam", "wire", "matching", "offload", "engine", "device", "traces"]),
     (
         "provider",
-        &["ids", "seam", "wire", "matching", "offload", "protocol", "engine", "device", "domain", "endpoint"],
+        &[
+            "ids", "seam", "wire", "matching", "offload", "protocol", "engine", "device", "domain",
+            "endpoint", "paths",
+        ],
     ),
 ];
 

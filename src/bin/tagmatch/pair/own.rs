@@ -6,15 +6,13 @@ use super::work::contexts;
 use crate::bench::memory::trusted;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
-use tagmatch::device::loopback::LoopbackTransport;
-use tagmatch::device::shm::{ShmConfig, ShmTransport};
-use tagmatch::device::tcp::{TcpConfig, TcpTransport};
-use tagmatch::device::transport::{Payload, Transport};
+use tagmatch::device::transport::Payload;
 use tagmatch::endpoint::{
     Address, Completed, Config, Endpoint, Level, Post, Send as Message, SendRefused, Space,
 };
 use tagmatch::engine::Kind;
-use tagmatch::ids::{DeviceId, Ignore, Tag};
+use tagmatch::ids::{Ignore, Tag};
+use tagmatch::paths::{Matcher, Network, Paths};
 use tagmatch::seam::Buffer;
 
 /// See the module.
@@ -32,31 +30,16 @@ pub(super) struct Own {
 impl Own {
     /// At this address of this host.
     pub(super) fn open(over: Over, address: IpAddr, setup: &Setup) -> Result<Self, String> {
-        let memory = trusted();
-        let failed = |error: &dyn std::error::Error| format!("the endpoint cannot be opened: {error}");
-        let id = |number| DeviceId(number);
-        let network = TcpConfig {
-            id: id(if over == Over::Shm { 2 } else { 1 }),
-            eager_limit: EAGER,
-            ..TcpConfig::new(SocketAddr::new(address, 0))
-        };
-        let network = TcpTransport::open(network, memory).map_err(|error| failed(&error))?;
-        let own = LoopbackTransport::new(id(0), network.name(), EAGER, memory)
-            .ok_or("there is no device of that number")?;
-        let mut transports: Vec<Box<dyn Transport + Send>> = vec![Box::new(own)];
-        match over {
-            Over::Tcp => {}
-            Over::Shm => {
-                let config = ShmConfig { id: id(1), ..ShmConfig::default() };
-                let shm =
-                    ShmTransport::open(network.name(), config, memory).map_err(|error| failed(&error))?;
-                transports.push(Box::new(shm));
-            }
+        let shares_memory = match over {
+            Over::Tcp => false,
+            Over::Shm => true,
             Over::Verbs => return Err("verbs is measured with --through libfabric".into()),
-        }
-        transports.push(Box::new(network));
+        };
+        let paths = Paths { network: Network::Tcp, matcher: Matcher::Software, shares_memory };
         let config = Config { eager_limit: EAGER, inject_size: SHORT_MAX as u64, ..Config::default() };
-        let endpoint = Endpoint::new(config, transports).map_err(|error| failed(&error))?;
+        let endpoint = paths
+            .open(SocketAddr::new(address, 0), config, trusted())
+            .map_err(|error| format!("the endpoint cannot be opened: {error}"))?;
         let (begin, now, contexts) = (Instant::now(), Duration::ZERO, contexts(setup) as u64);
         Ok(Self { endpoint, over, begin, now, turns: 0, contexts })
     }
