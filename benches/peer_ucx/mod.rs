@@ -11,8 +11,10 @@
 mod ffi;
 #[path = "../../src/bin/tagmatch/pair/ucx/library.rs"]
 mod library;
+#[path = "../../src/bin/tagmatch/pair/ucx/made.rs"]
+mod made;
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, c_void};
 use std::ptr;
 
 use crate::common::subject::Subject;
@@ -56,9 +58,16 @@ impl Ucx {
             unsafe { std::env::set_var("UCX_LOG_LEVEL", "error") };
         }
         let library = Library::open()?;
-        let context = create_context(&library)?;
-        let worker = create_worker(&library, context)?;
-        let endpoint = create_endpoint(&library, worker)?;
+        let context = made::context(&library, &[("TLS", "self")])?;
+        let worker = made::worker(&library, context)?;
+        let (mut address, mut length) = (ptr::null_mut(), 0);
+        // SAFETY: a live worker, room for the answers.
+        let status = unsafe { (library.worker_address)(worker, &mut address, &mut length) };
+        made::check("ucp_worker_get_address", status)?;
+        let endpoint = made::endpoint(&library, worker, address);
+        // SAFETY: the address obtained above, not used again.
+        unsafe { (library.release_address)(worker, address) };
+        let endpoint = endpoint?;
         let mut shared = Box::new(Shared {
             completed: Vec::with_capacity(1 << 16),
             cancelled: 0,
@@ -203,89 +212,6 @@ extern "C" fn received(
     let shared = unsafe { &mut *shared };
     shared.completed.push(request);
     shared.cancelled += usize::from(status == ffi::CANCELLED);
-}
-
-fn create_context(library: &Library) -> Result<ffi::Handle, String> {
-    let mut config = ptr::null_mut();
-    // SAFETY: no prefix, no file, room for the answer.
-    check("ucp_config_read", unsafe { (library.config_read)(ptr::null(), ptr::null(), &mut config) })?;
-    for (name, value) in [("TLS", "self"), ("WARN_UNUSED_ENV_VARS", "n")] {
-        let name = CString::new(name).map_err(|error| error.to_string())?;
-        let value = CString::new(value).map_err(|error| error.to_string())?;
-        // SAFETY: a live configuration and two nul-terminated strings, which are copied.
-        let status = unsafe { (library.config_modify)(config, name.as_ptr(), value.as_ptr()) };
-        if name.as_bytes() == b"TLS" {
-            check("ucp_config_modify", status)?;
-        }
-    }
-    let params = ffi::ContextParams {
-        field_mask: ffi::CONTEXT_FEATURES,
-        features: ffi::FEATURE_TAG,
-        request_size: 0,
-        request_init: ptr::null(),
-        request_cleanup: ptr::null(),
-        tag_sender_mask: 0,
-        mt_workers_shared: 0,
-        estimated_num_eps: 0,
-        estimated_num_ppn: 0,
-        name: ptr::null(),
-    };
-    let mut context = ptr::null_mut();
-    // SAFETY: parameters whose mask names only fields that are set, a live configuration, room for the answer.
-    let status =
-        unsafe { (library.init_version)(ffi::API_MAJOR, ffi::API_MINOR, &params, config, &mut context) };
-    // SAFETY: the configuration read above, not used again.
-    unsafe { (library.config_release)(config) };
-    check("ucp_init", status)?;
-    Ok(context)
-}
-
-fn create_worker(library: &Library, context: ffi::Handle) -> Result<ffi::Handle, String> {
-    let params = ffi::WorkerParams {
-        field_mask: ffi::WORKER_THREAD_MODE,
-        thread_mode: ffi::THREAD_MODE_SINGLE,
-        cpu_mask: [0; 16],
-        events: 0,
-        user_data: ptr::null_mut(),
-        event_fd: 0,
-        flags: 0,
-        name: ptr::null(),
-        am_alignment: 0,
-        client_id: 0,
-    };
-    let mut worker = ptr::null_mut();
-    // SAFETY: a live context, parameters whose mask names only fields that are set, room for the answer.
-    check("ucp_worker_create", unsafe { (library.worker_create)(context, &params, &mut worker) })?;
-    Ok(worker)
-}
-
-fn create_endpoint(library: &Library, worker: ffi::Handle) -> Result<ffi::Handle, String> {
-    let (mut address, mut length) = (ptr::null_mut(), 0);
-    // SAFETY: a live worker, room for the answers.
-    check("ucp_worker_get_address", unsafe { (library.worker_address)(worker, &mut address, &mut length) })?;
-    let params = ffi::EndpointParams {
-        field_mask: ffi::ENDPOINT_REMOTE_ADDRESS,
-        address,
-        err_mode: 0,
-        err_handler: [ptr::null(); 2],
-        user_data: ptr::null_mut(),
-        flags: 0,
-        sockaddr: [ptr::null(); 2],
-        conn_request: ptr::null_mut(),
-        name: ptr::null(),
-        local_sockaddr: [ptr::null(); 2],
-    };
-    let mut endpoint = ptr::null_mut();
-    // SAFETY: a live worker, its own address, room for the answer.
-    let status = unsafe { (library.endpoint_create)(worker, &params, &mut endpoint) };
-    // SAFETY: the address obtained above, not used again.
-    unsafe { (library.release_address)(worker, address) };
-    check("ucp_ep_create", status)?;
-    Ok(endpoint)
-}
-
-fn check(call: &str, status: ffi::Status) -> Result<(), String> {
-    if status < 0 { Err(format!("{call}: status {status}")) } else { Ok(()) }
 }
 
 const fn no_param() -> ffi::RequestParam {

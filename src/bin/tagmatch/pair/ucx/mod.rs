@@ -6,13 +6,14 @@
 
 mod ffi;
 mod library;
+mod made;
 
 use super::plan::{Over, Setup};
 use super::port::{Done, Port, Sending, Sent, Wanted};
 use super::work::contexts;
 use library::Library;
 use std::env;
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, c_void};
 use std::ptr;
 use tagmatch::seam::Buffer;
 
@@ -61,8 +62,9 @@ impl Ucx {
             (None, Over::Tcp) => "tcp".to_owned(),
             (None, Over::Verbs) => "rc".to_owned(),
         };
-        let context = create_context(&library, set.is_none().then_some(&over))?;
-        let worker = create_worker(&library, context)?;
+        let tls = set.is_none().then_some(("TLS", over.as_str()));
+        let context = made::context(&library, tls.as_slice())?;
+        let worker = made::worker(&library, context)?;
         let done = Vec::with_capacity(1024);
         let shared: *mut Shared =
             Box::leak(Box::new(Shared { done, failed: None, free: library.request_free }));
@@ -110,21 +112,8 @@ impl Port for Ucx {
         // An address says its own length; it ends in zeros here, whatever it says.
         let mut name = name.to_vec();
         name.resize(name.len() + 64, 0);
-        let params = ffi::EndpointParams {
-            field_mask: ffi::ENDPOINT_REMOTE_ADDRESS,
-            address: name.as_ptr().cast(),
-            err_mode: 0,
-            err_handler: [ptr::null(); 2],
-            user_data: ptr::null_mut(),
-            flags: 0,
-            sockaddr: [ptr::null(); 2],
-            conn_request: ptr::null_mut(),
-            name: ptr::null(),
-            local_sockaddr: [ptr::null(); 2],
-        };
-        // SAFETY: a live worker, the address of another, room for the answer.
-        let status = unsafe { (self.library.endpoint_create)(self.worker, &params, &mut self.endpoint) };
-        check("ucp_ep_create", status)
+        self.endpoint = made::endpoint(&self.library, self.worker, name.as_ptr().cast())?;
+        Ok(())
     }
 
     #[inline]
@@ -233,62 +222,6 @@ fn note(request: *mut c_void, status: ffi::Status, slot: *mut c_void, done: impl
     }
     // SAFETY: a request that is done, given back once; that is allowed in its callback.
     unsafe { (shared.free)(request) };
-}
-
-fn create_context(library: &Library, over: Option<&String>) -> Result<ffi::Handle, String> {
-    let mut config = ptr::null_mut();
-    // SAFETY: no prefix, no file, room for the answer.
-    check("ucp_config_read", unsafe { (library.config_read)(ptr::null(), ptr::null(), &mut config) })?;
-    let modified = over.map_or(Ok(()), |over| {
-        let value = CString::new(over.as_str()).map_err(|error| error.to_string())?;
-        // SAFETY: a live configuration and two strings, which are copied.
-        let status = unsafe { (library.config_modify)(config, c"TLS".as_ptr(), value.as_ptr()) };
-        check("ucp_config_modify", status)
-    });
-    let params = ffi::ContextParams {
-        field_mask: ffi::CONTEXT_FEATURES,
-        features: ffi::FEATURE_TAG,
-        request_size: 0,
-        request_init: ptr::null(),
-        request_cleanup: ptr::null(),
-        tag_sender_mask: 0,
-        mt_workers_shared: 0,
-        estimated_num_eps: 0,
-        estimated_num_ppn: 0,
-        name: ptr::null(),
-    };
-    let mut context = ptr::null_mut();
-    // SAFETY: parameters whose mask names only fields that are set, a live configuration, room for the answer.
-    let status =
-        unsafe { (library.init_version)(ffi::API_MAJOR, ffi::API_MINOR, &params, config, &mut context) };
-    // SAFETY: the configuration read above, not used again.
-    unsafe { (library.config_release)(config) };
-    modified?;
-    check("ucp_init", status)?;
-    Ok(context)
-}
-
-fn create_worker(library: &Library, context: ffi::Handle) -> Result<ffi::Handle, String> {
-    let params = ffi::WorkerParams {
-        field_mask: ffi::WORKER_THREAD_MODE,
-        thread_mode: ffi::THREAD_MODE_SINGLE,
-        cpu_mask: [0; 16],
-        events: 0,
-        user_data: ptr::null_mut(),
-        event_fd: 0,
-        flags: 0,
-        name: ptr::null(),
-        am_alignment: 0,
-        client_id: 0,
-    };
-    let mut worker = ptr::null_mut();
-    // SAFETY: a live context, parameters whose mask names only fields that are set, room for the answer.
-    check("ucp_worker_create", unsafe { (library.worker_create)(context, &params, &mut worker) })?;
-    Ok(worker)
-}
-
-fn check(call: &str, status: ffi::Status) -> Result<(), String> {
-    if status < 0 { Err(format!("{call}: status {status}")) } else { Ok(()) }
 }
 
 /// A request that is none says why not.
