@@ -1,6 +1,7 @@
 //! Receives that cannot go down, lists that are full, devices that cannot be had: B25 to B27.
 
 use tagmatch::device::soft::{SoftConfig, Switches, switches};
+use tagmatch::engine::Config;
 use tagmatch::ids::DeviceId;
 use tagmatch::seam::{Buffer, DeviceError};
 
@@ -69,7 +70,8 @@ fn b25_4_receives_that_no_message_fits_both_do_not_hold_back_each_other() {
 
 #[test]
 fn b25_a_message_of_another_path_takes_its_receive_back_and_offload_goes_on() {
-    let mut world = World::new(&[nic(4), plain()]);
+    // Every time, where nothing is learned of who served the last ones.
+    let mut world = World::with(Config { kept_from: 0, ..Config::default() }, &[nic(4), plain()]);
     for _ in 0..100 {
         world.post("r", exact(5), 8);
         world.run();
@@ -84,6 +86,25 @@ fn b25_a_message_of_another_path_takes_its_receive_back_and_offload_goes_on() {
     }
     world.finish();
     assert_eq!(world.engine.statistics().taken_back, 100);
+}
+
+#[test]
+fn b25_offload_goes_on_when_other_paths_served_receives_for_a_while_and_then_no_more() {
+    let mut world = World::new(&[nic(4), plain()]);
+    for round in 0..3 {
+        for path in [PLAIN, NIC] {
+            for _ in 0..20 {
+                world.post("r", exact(5), 8);
+                world.run();
+                world.send(path, PEER, 5, b"text");
+                world.run();
+            }
+            assert_eq!(world.message("r").matched_by.is_some(), path == NIC, "{round}");
+        }
+    }
+    world.finish();
+    // The first few of each time, until it is known that they are for others.
+    assert!(world.engine.statistics().taken_back <= 3 * 4);
 }
 
 const NAMES: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
