@@ -32,14 +32,14 @@ pub(crate) struct Desk {
 impl Desk {
     /// With messages of peer 1 to come through the first path and of peer 2 through the second, if there is one.
     pub(crate) fn new(paths: &[Path]) -> Self {
-        Self::with(paths, 0)
+        Self::with(paths, Config::default())
     }
 
-    /// With counters that start there.
-    pub(crate) fn with(paths: &[Path], counters_start: u16) -> Self {
+    /// With an engine set up so, and cards whose counters start where its own do.
+    pub(crate) fn with(paths: &[Path], config: Config) -> Self {
         let mut scope = Scope::new("by hand");
         scope.paths = paths.to_vec();
-        scope.counters_start = counters_start;
+        scope.counters_start = config.counters_start;
         for path in 0..u8::try_from(paths.len()).unwrap() {
             // Room for what is read from the sender.
             let message = Message { length: 1 << 16, ..Message::eager(peer(path.into()).0, 0, path) };
@@ -48,7 +48,7 @@ impl Desk {
         let bench = Bench::new(paths.len(), 128).unwrap();
         let cards = bench.cards(&Arc::new(scope)).unwrap();
         let places = bench.memory().places();
-        let mut engine = Engine::new(Config { counters_start, ..Config::default() });
+        let mut engine = Engine::new(config);
         for (card, path) in cards.iter().zip(paths) {
             let capabilities = card.capabilities();
             let id = engine.add_device(capabilities).unwrap();
