@@ -21,6 +21,8 @@ pub(super) struct Region {
     base: NonNull<u8>,
     /// Bytes of each area.
     area: usize,
+    /// The process that has mapped it: in a child that was forked the place is the child's.
+    process: u32,
 }
 
 // SAFETY: the mapping is this value's alone, and belongs to no thread.
@@ -68,7 +70,7 @@ impl Region {
         }
         let base =
             NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let region = Self { base, area };
+        let region = Self { base, area, process: std::process::id() };
         let first = WORDS_LENGTH + area;
         let places = [
             (0, 0, WORDS_LENGTH),
@@ -164,6 +166,10 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        // A child has no part in it (`MADV_DONTFORK`), and has mapped there since whatever it wanted.
+        if self.process != std::process::id() {
+            return;
+        }
         // SAFETY: the mapping is this value's, and no reference into it outlives it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), WORDS_LENGTH + 4 * self.area) };
     }
