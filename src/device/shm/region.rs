@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
 use crate::device::host_memory::Stretch;
-use crate::device::sockets::sys::result;
+use crate::device::sockets::sys::{self, result};
 
 /// See the module.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ impl Region {
             unsafe { libc::memfd_create(c"tagmatch".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         // SAFETY: the descriptor is new and nobody else's.
         let file = unsafe { OwnedFd::from_raw_fd(result(fd)?) };
+        sys::check_file_length(file_length(area) as u64)?;
         let length = libc::off_t::try_from(file_length(area)).map_err(io::Error::other)?;
         // SAFETY: no memory is passed.
         result(unsafe { libc::ftruncate(file.as_raw_fd(), length) })?;

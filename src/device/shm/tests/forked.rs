@@ -1,4 +1,4 @@
-//! Shared memory in a child that was forked.
+//! Shared memory in a child that was forked, and in one that may have no files.
 
 use std::ptr;
 
@@ -33,5 +33,16 @@ fn what_a_child_has_mapped_in_the_place_of_shared_memory_stays_its_own() {
         drop(region);
         // SAFETY: an address and a length; what is not mapped is an error.
         mapped == place && unsafe { libc::msync(place, 4096, libc::MS_ASYNC) } == 0
+    }));
+}
+
+#[test]
+fn a_process_that_may_have_no_such_file_is_told_so_and_goes_on() {
+    assert!(is_so_in_a_child(|| {
+        let limit = libc::rlimit { rlim_cur: 2 * RING as u64, rlim_max: 2 * RING as u64 };
+        // SAFETY: the limit is ours, and is copied.
+        let is_set = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) } == 0;
+        let errno = Region::create(RING).err().and_then(|error| error.raw_os_error());
+        is_set && errno == Some(libc::EFBIG)
     }));
 }
