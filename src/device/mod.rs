@@ -21,6 +21,9 @@ pub mod transport;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod verbs;
 
+#[cfg(all(target_os = "linux", feature = "libfabric"))]
+pub(crate) use sockets::sys::check_file_length;
+
 use crate::ids::MessageToken;
 use crate::seam::{Add, Buffer, Capabilities, Command, DeviceError, EventSink};
 

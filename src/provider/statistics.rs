@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::device::check_file_length;
 use crate::endpoint::{Endpoint, Space};
 use crate::offload::Reason;
 
@@ -224,6 +225,7 @@ impl Drop for Publisher {
 
 /// Sealed when all is there: who reads knows that it is.
 fn write_whole(text: &str) -> std::io::Result<File> {
+    check_file_length(text.len() as u64)?;
     let name = CString::new(NAME)?;
     // SAFETY: the name is a C string.
     let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };

@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
 use crate::device::host_memory::Stretch;
-use crate::device::sockets::sys::result;
+use crate::device::sockets::sys::{self, result};
 
 /// See the module.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Region {
     base: NonNull<u8>,
     /// Bytes of each area.
     area: usize,
+    /// The process that has mapped it: in a child that was forked the place is the child's.
+    process: u32,
 }
 
 // SAFETY: the mapping is this value's alone, and belongs to no thread.
@@ -34,6 +36,7 @@ impl Region {
             unsafe { libc::memfd_create(c"tagmatch".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         // SAFETY: the descriptor is new and nobody else's.
         let file = unsafe { OwnedFd::from_raw_fd(result(fd)?) };
+        sys::check_file_length(file_length(area) as u64)?;
         let length = libc::off_t::try_from(file_length(area)).map_err(io::Error::other)?;
         // SAFETY: no memory is passed.
         result(unsafe { libc::ftruncate(file.as_raw_fd(), length) })?;
@@ -68,7 +71,7 @@ impl Region {
         }
         let base =
             NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let region = Self { base, area };
+        let region = Self { base, area, process: std::process::id() };
         let first = WORDS_LENGTH + area;
         let places = [
             (0, 0, WORDS_LENGTH),
@@ -164,6 +167,10 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        // A child has no part in it (`MADV_DONTFORK`), and has mapped there since whatever it wanted.
+        if self.process != std::process::id() {
+            return;
+        }
         // SAFETY: the mapping is this value's, and no reference into it outlives it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), WORDS_LENGTH + 4 * self.area) };
     }

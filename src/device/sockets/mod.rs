@@ -5,7 +5,7 @@
 pub(in crate::device) mod address;
 pub(in crate::device) mod listener;
 pub(in crate::device) mod status;
-pub(in crate::device) mod sys;
+pub(crate) mod sys;
 
 use std::io;
 

@@ -158,6 +158,18 @@ pub(in crate::device) fn result(returned: i32) -> io::Result<i32> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
+/// Whether this process may have a file of so many bytes, in memory too (`RLIMIT_FSIZE`, `getrlimit(2)`): a call that makes
+/// one longer than that ends the process by a signal.
+///
+/// # Errors
+/// `EFBIG`: it may not.
+pub(crate) fn check_file_length(length: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the place is ours.
+    result(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) })?;
+    if length > limit.rlim_cur { Err(io::Error::from_raw_os_error(libc::EFBIG)) } else { Ok(()) }
+}
+
 pub(in crate::device) fn count_of(returned: isize) -> io::Result<usize> {
     usize::try_from(returned).map_err(|_| io::Error::last_os_error())
 }

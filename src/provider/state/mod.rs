@@ -275,6 +275,8 @@ impl State {
                 continue;
             };
             if !endpoint.may_wait() {
+                // Whoever sees what has come takes the wake-up for it, which others were to have who wait already.
+                self.tell_waiting(index);
                 return false;
             }
             deadline = deadline.into_iter().chain(endpoint.next_deadline()).min();

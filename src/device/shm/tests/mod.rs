@@ -1,6 +1,7 @@
 //! What only shared memory can do to a transport.
 
 mod forbidden;
+mod forked;
 mod hostile;
 mod raw;
 mod scribbling;
