@@ -12,6 +12,7 @@ mod figures;
 mod hca;
 mod info;
 mod input;
+mod manual;
 mod measure;
 #[cfg(target_os = "linux")]
 mod mpi;
@@ -103,6 +104,12 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = EXIT_CODES)]
     Stats(StatsArguments),
+    /// Write the man pages of all commands.
+    #[command(after_help = EXIT_CODES)]
+    Man(manual::ManArguments),
+    /// Print completions for a shell, to be read at its start: eval "$(tagmatch completions bash)".
+    #[command(after_help = EXIT_CODES)]
+    Completions(manual::CompletionsArguments),
 }
 
 #[derive(Debug, Args)]
@@ -314,6 +321,8 @@ fn main() -> ExitCode {
         Command::Env(arguments) => mpi::print_environment(&arguments),
         #[cfg(target_os = "linux")]
         Command::Stats(arguments) => stats::run(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
     };
     ExitCode::from(end.code())
 }
