@@ -12,6 +12,7 @@ mod figures;
 mod hca;
 mod info;
 mod input;
+mod libraries;
 mod manual;
 mod measure;
 #[cfg(target_os = "linux")]
@@ -72,7 +73,7 @@ enum Command {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[command(hide = true)]
     Half,
-    /// Show the devices seen with their limits, and what this program was built from.
+    /// Show the libraries and devices seen with versions and limits, and what this program was built from.
     Info(InfoArguments),
     /// The senders of a replay in a process of their own.
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
