@@ -30,6 +30,8 @@ packages() {
         eval "$1" >/dev/null 2>&1 || missing+=("${@:2}")
     }
     present 'command -v valgrind' valgrind libc6-dbg
+    # Reads the man pages.
+    present 'command -v groff' groff-base
     present 'command -v ibv_devinfo' ibverbs-utils
     present 'compgen -G "/usr/lib*/libibverbs/libmlx5-rdmav*.so" || compgen -G "/usr/lib/*/libibverbs/libmlx5-rdmav*.so"' \
         ibverbs-providers
@@ -97,6 +99,7 @@ fi
 
 step 'the first command of the README'
 ./run.sh
+
 
 step 'documentation'
 RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps

@@ -317,6 +317,27 @@ fn info_names_build_and_devices() {
     let json: serde_json::Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(json["devices"][0]["limits"]["tags"], 1024, "{json}");
+    assert_eq!(json["build"]["version"], env!("CARGO_PKG_VERSION"), "{json}");
+    assert_eq!(json["features"], serde_json::json!(["cli", "traces", "libfabric"]), "{json}");
+}
+
+/// The packages that the tests need have all three.
+#[cfg(target_os = "linux")]
+#[test]
+fn info_names_the_libraries_with_versions_and_files() {
+    let output = tagmatch(&["info", "--json"]);
+    let json: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}"));
+    let text = out(&tagmatch(&["info"]));
+    for (number, name) in ["libfabric", "libibverbs", "libmlx5"].into_iter().enumerate() {
+        let library = &json["libraries"][number];
+        assert_eq!(library["name"], name, "{json}");
+        let file = library["file"].as_str().unwrap_or_else(|| panic!("no file: {library}"));
+        assert!(std::path::Path::new(file).exists(), "{library}");
+        let version = library["version"].as_str().unwrap_or_else(|| panic!("no version: {library}"));
+        assert!(version.starts_with(|letter: char| letter.is_ascii_digit()), "{library}");
+        assert!(text.contains(&format!("\n  {name} {version} ({file})\n")), "{name}: {text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! `tagmatch info`: the devices seen with their limits, and what this program was built from.
+//! `tagmatch info`: the libraries and devices seen with versions and limits, and what this program was built from.
 
 use crate::build::{BUILD, Build};
+use crate::libraries::{Library, libraries};
 use crate::output;
 use crate::{End, InfoArguments};
 use serde::Serialize;
@@ -13,6 +14,7 @@ struct Info {
     system: String,
     verbs_layouts: &'static str,
     fabric_layouts: &'static str,
+    libraries: Vec<Library>,
     devices: Vec<Device>,
     absent: Vec<String>,
     parameters: Vec<Parameter>,
@@ -72,13 +74,11 @@ fn info() -> Info {
     let (verbs, absent) = verbs::devices();
     Info {
         build: BUILD,
-        features: [("cli", cfg!(feature = "cli")), ("traces", cfg!(feature = "traces"))]
-            .into_iter()
-            .filter_map(|(name, is_on)| is_on.then_some(name))
-            .collect(),
+        features: FEATURES.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         verbs_layouts: verbs::LAYOUTS,
         fabric_layouts: provider::LAYOUTS,
+        libraries: libraries(),
         devices: std::iter::once(soft()).chain(verbs).collect(),
         absent,
         parameters: provider::parameters(),
@@ -116,19 +116,24 @@ fn text(info: &Info) -> String {
         system,
         verbs_layouts,
         fabric_layouts,
+        libraries,
         devices,
         absent,
         parameters,
         matching,
     } = info;
     let mut text = format!(
-        "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\nverbs     layouts {verbs_layouts}\nlibfabric layouts {fabric_layouts}\n\ndevices:\n",
+        "tagmatch {}\ncommit    {}\ncompiler  {}\nbuilt     {}\nsystem    {system}\nfeatures  {}\nverbs     layouts {verbs_layouts}\nlibfabric layouts {fabric_layouts}\n\nlibraries:\n",
         build.version,
         build.commit,
         build.compiler,
         if build.debug { "for debugging: times mean little" } else { "optimised" },
         features.join(" "),
     );
+    for library in libraries {
+        text += &format!("  {}\n", output::harmless(library.line()));
+    }
+    text += "\ndevices:\n";
     for device in devices {
         let kind = if device.is_model { " (a model, not a card)" } else { "" };
         text += &format!("  {}{kind}\n", device.name);
@@ -277,5 +282,12 @@ mod verbs {
     }
 }
 
+/// Those of Cargo.toml, and whether this program has them.
+const FEATURES: [(&str, bool); 4] = [
+    ("cli", cfg!(feature = "cli")),
+    ("traces", cfg!(feature = "traces")),
+    ("libfabric", cfg!(feature = "libfabric")),
+    ("ablation", cfg!(feature = "ablation")),
+];
 /// The default of `--tags`.
 const TAGS: u32 = 1024;

@@ -12,6 +12,8 @@ mod figures;
 mod hca;
 mod info;
 mod input;
+mod libraries;
+mod manual;
 mod measure;
 #[cfg(target_os = "linux")]
 mod mpi;
@@ -71,7 +73,7 @@ enum Command {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[command(hide = true)]
     Half,
-    /// Show the devices seen with their limits, and what this program was built from.
+    /// Show the libraries and devices seen with versions and limits, and what this program was built from.
     Info(InfoArguments),
     /// The senders of a replay in a process of their own.
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -103,6 +105,12 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = EXIT_CODES)]
     Stats(StatsArguments),
+    /// Write the man pages of all commands.
+    #[command(after_help = EXIT_CODES)]
+    Man(manual::ManArguments),
+    /// Print completions for a shell, to be read at its start: eval "$(tagmatch completions bash)".
+    #[command(after_help = EXIT_CODES)]
+    Completions(manual::CompletionsArguments),
 }
 
 #[derive(Debug, Args)]
@@ -314,6 +322,8 @@ fn main() -> ExitCode {
         Command::Env(arguments) => mpi::print_environment(&arguments),
         #[cfg(target_os = "linux")]
         Command::Stats(arguments) => stats::run(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
     };
     ExitCode::from(end.code())
 }
