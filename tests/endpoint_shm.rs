@@ -16,6 +16,8 @@ mod over_shm;
 mod over_tcp;
 #[path = "endpoint/policy.rs"]
 mod policy;
+#[path = "endpoint/seldom.rs"]
+mod seldom;
 #[path = "endpoint/shared.rs"]
 mod shared;
 #[path = "endpoint/squatter.rs"]

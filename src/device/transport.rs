@@ -97,6 +97,10 @@ pub trait Transport: Device {
         false
     }
 
+    /// The owner comes to look after a while: the next [`Self::progress`] finds all that the descriptor would show, however
+    /// seldom it asks for that when it is called again and again.
+    fn look_around(&mut self) {}
+
     /// Before waiting for the descriptor: false if there is something to do already.
     fn may_wait(&mut self) -> bool {
         false

@@ -34,6 +34,8 @@ pub(super) struct Core {
     pub(super) now: Duration,
     /// What time the owner said it is.
     pub(super) told_now: Duration,
+    /// When transports were told last to look around, by that time.
+    pub(super) looked: Duration,
     /// By [`Space`].
     pub(super) engines: [Engine; 2],
     /// What this side says of itself, by transport.
@@ -156,6 +158,7 @@ impl Core {
             name,
             now: Duration::ZERO,
             told_now: Duration::ZERO,
+            looked: Duration::ZERO,
             engines,
             capabilities,
             eager_limits,

@@ -133,6 +133,9 @@ impl Endpoint {
         if let Some(error) = &self.core.failed {
             return Err(error.clone());
         }
+        if self.core.told_now.saturating_sub(self.core.looked) >= LOOK_AROUND {
+            self.look_around();
+        }
         let mut told = 0;
         // What comes of what is told is submitted below.
         let has_commands = !self.core.engines.iter().all(Engine::has_no_commands);
@@ -155,6 +158,15 @@ impl Endpoint {
             self.expire();
         }
         Ok(told)
+    }
+
+    /// Transports leave out of many looks what costs much. Who looks seldom must not wait for that until then.
+    #[cold]
+    fn look_around(&mut self) {
+        self.core.looked = self.core.told_now;
+        for transport in &mut self.transports {
+            transport.look_around();
+        }
     }
 
     /// The oldest completion.
@@ -247,5 +259,7 @@ fn device_id(index: usize) -> DeviceId {
 pub const MESSAGE_MAX: u64 = u64::MAX >> 1;
 /// How often a transport is to be moved on that waits for what its descriptor does not show.
 const UNSEEN: Duration = Duration::from_millis(2);
+/// So long at most nobody asks the operating system for what there is, if there is progress meanwhile.
+const LOOK_AROUND: Duration = Duration::from_millis(1);
 /// What a transport tells at most about in one progress.
 const EVENTS_MAX: usize = 256;

@@ -256,6 +256,10 @@ impl<T: Transport> Transport for OverTransport<T> {
         self.below.wait_descriptor()
     }
 
+    fn look_around(&mut self) {
+        self.below.look_around();
+    }
+
     fn may_wait(&mut self) -> bool {
         let books = &self.desk.books;
         let is_quiet = books.commands.is_empty() && books.late.is_empty() && self.desk.soft.is_quiet();

@@ -282,6 +282,10 @@ impl<M: Medium> Transport for StreamTransport<M> {
         Some(self.epoll.descriptor())
     }
 
+    fn look_around(&mut self) {
+        self.has_waited = true;
+    }
+
     fn may_wait(&mut self) -> bool {
         let is_idle =
             self.parts.inbox.pending.is_empty() && self.kept_back.is_empty() && self.parts.unsent.is_empty();
