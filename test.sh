@@ -106,6 +106,9 @@ step 'the Debian package: built, installed into a directory, used from there, re
 package=$(packaging/debian/build.sh target/debian | tail -n 1)
 packaging/debian/check.sh "$package"
 
+step 'the recipe of Spack'
+python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/spack/packages/tagmatch/package.py
+
 step 'documentation'
 RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 
