@@ -59,7 +59,8 @@ mkdir -p "$stage/usr/lib/$multiarch/libfabric"
 ln -s ../../tagmatch/libtagmatch-fi.so "$stage/usr/lib/$multiarch/libfabric/libtagmatch-fi.so"
 
 # The C library, as its Makefile installs it.
-make -s -C "$top/capi" install ARCHIVE="$built/libtagmatch_c.a" BUILD="$work/capi" \
+# (BUILT is a variable of the Makefile too.)
+env -u BUILT make -s -C "$top/capi" install ARCHIVE="$built/libtagmatch_c.a" BUILD="$work/capi" \
     PREFIX=/usr LIBDIR="/usr/lib/$multiarch" INCLUDEDIR=/usr/include DESTDIR="$stage"
 
 strip --strip-unneeded "$stage/usr/bin/tagmatch" "$stage"/usr/lib/tagmatch/*.so "$stage/usr/lib/$multiarch/libtagmatch.so.$version"
