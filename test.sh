@@ -32,6 +32,8 @@ packages() {
     present 'command -v valgrind' valgrind libc6-dbg
     # Reads the man pages.
     present 'command -v groff' groff-base
+    # What the Debian package depends on.
+    present 'command -v dpkg-shlibdeps && command -v dpkg-architecture' dpkg-dev
     present 'command -v ibv_devinfo' ibverbs-utils
     present 'compgen -G "/usr/lib*/libibverbs/libmlx5-rdmav*.so" || compgen -G "/usr/lib/*/libibverbs/libmlx5-rdmav*.so"' \
         ibverbs-providers
@@ -100,6 +102,12 @@ fi
 step 'the first command of the README'
 ./run.sh
 
+step 'the Debian package: built, installed into a directory, used from there, removed'
+package=$(packaging/debian/build.sh target/debian | tail -n 1)
+packaging/debian/check.sh "$package"
+
+step 'the recipe of Spack'
+python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/spack/packages/tagmatch/package.py
 
 step 'documentation'
 RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
