@@ -411,7 +411,7 @@ fn b28_two_sides_that_send_first_at_once_need_one_connection_and_see_no_error() 
 #[test]
 fn b29_a_peer_that_is_not_there_is_told_and_is_reached_when_it_is() {
     let (a, b) = (Side::new(), Side::new());
-    let gone = Side::new();
+    let gone = Side::lasting();
     let name = gone.name();
     let port = u16::from_be_bytes([name[2], name[3]]);
     let (to_b, to_gone) = (a.insert(&b.name()), a.insert(&name));

@@ -1,7 +1,9 @@
 //! One endpoint of an application with what belongs to it, and calls of it as the headers' inline functions make them.
 
 use std::ffi::{c_int, c_void};
+use std::net::{Ipv4Addr, TcpListener};
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tagmatch::provider::abi::{
     self, fi_av_attr, fi_cntr_attr, fi_cq_attr, fi_cq_err_entry, fi_cq_tagged_entry, fi_info, fi_msg,
@@ -118,6 +120,12 @@ pub(crate) fn at(context: u64) -> *mut c_void {
 impl Side {
     pub(crate) fn new() -> Self {
         Self::with(Wanted::default())
+    }
+
+    /// One that may close and come back under its name: at a port that the system gives to nobody meanwhile, neither to who
+    /// listens at any port nor to who connects.
+    pub(crate) fn lasting() -> Self {
+        Self::with(Wanted { port: lasting_port(), ..Wanted::default() })
     }
 
     pub(crate) fn with(wanted: Wanted) -> Self {
@@ -485,5 +493,17 @@ impl Drop for Side {
             assert_eq!(close(self.fabric), 0);
         }
         super::counted::leave();
+    }
+}
+
+/// A port below those that the system deals out (from 32,768 on), which is free now; each is given once.
+fn lasting_port() -> u16 {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(97).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(10_000 + number % 20_000).unwrap();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
     }
 }

@@ -110,7 +110,7 @@ fn b18_a_cancelled_receive_takes_nothing_and_the_message_goes_to_the_next() {
 #[test]
 fn b28_b29_a_peer_that_restarts_under_its_name_is_heard_and_reached_and_so_is_one_inserted_again() {
     let b = Side::new();
-    let mut a = Side::new();
+    let mut a = Side::lasting();
     let name = a.name();
     let mut to_a = b.insert(&name);
     let mut to_b = a.insert(&b.name());
