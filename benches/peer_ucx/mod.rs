@@ -78,9 +78,10 @@ impl Ucx {
             op_attr_mask: ffi::OP_CALLBACK | ffi::OP_USER_DATA | ffi::OP_DATATYPE | ffi::OP_MEMORY_TYPE,
             callback: ffi::Callback { receive: Some(received) },
             user_data: ptr::from_mut(shared.as_mut()).cast(),
-            ..no_param()
+            ..made::no_param()
         };
-        let send = ffi::RequestParam { op_attr_mask: ffi::OP_DATATYPE | ffi::OP_MEMORY_TYPE, ..no_param() };
+        let send =
+            ffi::RequestParam { op_attr_mask: ffi::OP_DATATYPE | ffi::OP_MEMORY_TYPE, ..made::no_param() };
         Ok(Self { library, context, worker, endpoint, shared, send, receive })
     }
 
@@ -92,11 +93,6 @@ impl Ucx {
         // SAFETY: a static nul-terminated string (ucp.h, `ucp_get_version_string`).
         let text = unsafe { CStr::from_ptr(text) };
         Ok(text.to_string_lossy().into_owned())
-    }
-
-    fn progress(&self) {
-        // SAFETY: a live worker, used by this thread alone.
-        while unsafe { (self.library.progress)(self.worker) } != 0 {}
     }
 }
 
@@ -184,18 +180,8 @@ impl Subject for Ucx {
 impl Drop for Ucx {
     fn drop(&mut self) {
         self.settle();
-        let close = ffi::RequestParam { op_attr_mask: ffi::OP_FLAGS, flags: ffi::CLOSE_FORCE, ..no_param() };
-        // SAFETY: a live endpoint, not used again.
-        let request = unsafe { (self.library.endpoint_close)(self.endpoint, &close) };
-        self.progress();
-        if !request.is_null() && (request as usize) < ffi::ERROR_POINTER_MIN {
-            // SAFETY: the request of the close above; freeing it early is allowed (ucp.h, `ucp_request_free`).
-            unsafe { (self.library.request_free)(request) };
-        }
-        // SAFETY: a live worker without endpoints, not used again.
-        unsafe { (self.library.worker_destroy)(self.worker) };
-        // SAFETY: a live context without workers, not used again.
-        unsafe { (self.library.cleanup)(self.context) };
+        // SAFETY: all three are live, and not used again.
+        unsafe { made::end(&self.library, self.context, self.worker, self.endpoint) };
     }
 }
 
@@ -212,21 +198,6 @@ extern "C" fn received(
     let shared = unsafe { &mut *shared };
     shared.completed.push(request);
     shared.cancelled += usize::from(status == ffi::CANCELLED);
-}
-
-const fn no_param() -> ffi::RequestParam {
-    ffi::RequestParam {
-        op_attr_mask: 0,
-        flags: 0,
-        request: ptr::null_mut(),
-        callback: ffi::Callback { receive: None },
-        datatype: ffi::DATATYPE_BYTES,
-        user_data: ptr::null_mut(),
-        reply_buffer: ptr::null_mut(),
-        memory_type: 0,
-        receive_info: ptr::null_mut(),
-        memory: ptr::null_mut(),
-    }
 }
 
 /// As in the measurements that the budgets come from.

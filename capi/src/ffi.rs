@@ -144,6 +144,19 @@ pub(crate) unsafe fn read_sized<T: Copy>(pointer: *const T, name: &str) -> Outco
     Ok(unsafe { value.assume_init() })
 }
 
+/// The same, where null stands for all zeros: everything as it usually is.
+///
+/// # Safety
+/// As [`read_sized`].
+pub(crate) unsafe fn read_config<T: Copy>(pointer: *const T, name: &str) -> Outcome<T> {
+    if pointer.is_null() {
+        // SAFETY: the caller's promise: all zeros are a value.
+        return Ok(unsafe { MaybeUninit::<T>::zeroed().assume_init() });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { read_sized(pointer, name) }
+}
+
 fn check_many<T>(pointer: *const T, count: usize, name: &str) -> Outcome<()> {
     if pointer.is_null() {
         return Err(null(name));

@@ -60,13 +60,8 @@ pub unsafe extern "C" fn tm_endpoint_open(
 ) -> c_int {
     call(|| {
         let place = ffi::place(endpoint, "endpoint")?;
-        let config = if config.is_null() {
-            // SAFETY: plain data, for which all zeros are a value.
-            unsafe { std::mem::MaybeUninit::<tm_endpoint_config>::zeroed().assume_init() }
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { ffi::read_sized(config, "config") }?
-        };
+        // SAFETY: the caller's promise, and plain data, for which all zeros are a value.
+        let config = unsafe { ffi::read_config(config, "config") }?;
         // SAFETY: the caller's promise.
         let endpoint = unsafe { opening::open(&config) }?;
         let made = Box::new(tm_endpoint { state: Unsynchronised::new(State { endpoint }) });

@@ -104,19 +104,8 @@ pub unsafe extern "C" fn tm_engine_open(
 ) -> c_int {
     call(|| {
         let place = ffi::place(engine, "engine")?;
-        let config = if config.is_null() {
-            let size = size_of::<tm_engine_config>();
-            tm_engine_config {
-                size,
-                hash_seed: 0,
-                source_bits: 0,
-                user: std::ptr::null_mut(),
-                complete: None,
-            }
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { ffi::read_sized(config, "config") }?
-        };
+        // SAFETY: the caller's promise, and plain data, for which all zeros are a value.
+        let config = unsafe { ffi::read_config(config, "config") }?;
         let hash_seed =
             if config.hash_seed == 0 { RandomState::new().build_hasher().finish() } else { config.hash_seed };
         let layout = (config.source_bits != 0).then_some(TagLayout { source_bits: config.source_bits });

@@ -85,6 +85,49 @@ pub(super) fn endpoint(
     Ok(endpoint)
 }
 
+/// End all three, the endpoint at once and if it is not null.
+///
+/// # Safety
+/// They are live, belong to each other, and are not used again.
+pub(super) unsafe fn end(
+    library: &Library,
+    context: ffi::Handle,
+    worker: ffi::Handle,
+    endpoint: ffi::Handle,
+) {
+    if !endpoint.is_null() {
+        let close = ffi::RequestParam { op_attr_mask: ffi::OP_FLAGS, flags: ffi::CLOSE_FORCE, ..no_param() };
+        // SAFETY: a live endpoint, not used again.
+        let request = unsafe { (library.endpoint_close)(endpoint, &close) };
+        // SAFETY: a live worker, used by this thread alone.
+        while unsafe { (library.progress)(worker) } != 0 {}
+        if !request.is_null() && request.addr() < ffi::ERROR_POINTER_MIN {
+            // SAFETY: the request of the close above; freeing it early is allowed (ucp.h, `ucp_request_free`).
+            unsafe { (library.request_free)(request) };
+        }
+    }
+    // SAFETY: a live worker without endpoints, not used again.
+    unsafe { (library.worker_destroy)(worker) };
+    // SAFETY: a live context without workers, not used again.
+    unsafe { (library.cleanup)(context) };
+}
+
+/// Of a request, nothing but that its data is bytes.
+pub(super) const fn no_param() -> ffi::RequestParam {
+    ffi::RequestParam {
+        op_attr_mask: 0,
+        flags: 0,
+        request: ptr::null_mut(),
+        callback: ffi::Callback { receive: None },
+        datatype: ffi::DATATYPE_BYTES,
+        user_data: ptr::null_mut(),
+        reply_buffer: ptr::null_mut(),
+        memory_type: 0,
+        receive_info: ptr::null_mut(),
+        memory: ptr::null_mut(),
+    }
+}
+
 pub(super) fn check(call: &str, status: ffi::Status) -> Result<(), String> {
     if status < 0 { Err(format!("{call}: status {status}")) } else { Ok(()) }
 }

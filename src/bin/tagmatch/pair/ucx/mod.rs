@@ -122,7 +122,7 @@ impl Port for Ucx {
             op_attr_mask: RECEIVE,
             callback: ffi::Callback { receive: Some(received) },
             user_data: self.slot(context),
-            ..no_param()
+            ..made::no_param()
         };
         let mask = !wanted.ignore & if wanted.any_source { !SOURCE_MASK } else { u64::MAX };
         let (address, length) = place(buffer.address, buffer.length)?;
@@ -140,7 +140,7 @@ impl Port for Ucx {
             op_attr_mask: SEND,
             callback: ffi::Callback { send: Some(sent) },
             user_data: self.slot(context),
-            ..no_param()
+            ..made::no_param()
         };
         let (address, length) = place(memory.memory.address, length as u64)?;
         // SAFETY: a live endpoint, memory that stays to the end of the process, parameters whose mask names only fields
@@ -169,22 +169,8 @@ impl Port for Ucx {
 
 impl Drop for Ucx {
     fn drop(&mut self) {
-        if !self.endpoint.is_null() {
-            let close =
-                ffi::RequestParam { op_attr_mask: ffi::OP_FLAGS, flags: ffi::CLOSE_FORCE, ..no_param() };
-            // SAFETY: a live endpoint, not used again.
-            let request = unsafe { (self.library.endpoint_close)(self.endpoint, &close) };
-            // SAFETY: a live worker, used by this thread alone.
-            while unsafe { (self.library.progress)(self.worker) } != 0 {}
-            if !request.is_null() && request.addr() < ffi::ERROR_POINTER_MIN {
-                // SAFETY: the request of the close above; freeing it early is allowed (ucp.h, `ucp_request_free`).
-                unsafe { (self.library.request_free)(request) };
-            }
-        }
-        // SAFETY: a live worker without endpoints, not used again.
-        unsafe { (self.library.worker_destroy)(self.worker) };
-        // SAFETY: a live context without workers, not used again.
-        unsafe { (self.library.cleanup)(self.context) };
+        // SAFETY: what is not null is live, and not used again.
+        unsafe { made::end(&self.library, self.context, self.worker, self.endpoint) };
     }
 }
 
@@ -237,21 +223,6 @@ fn check_pointer(call: &str, request: *mut c_void) -> Result<(), String> {
 fn place(address: u64, length: u64) -> Result<(*mut c_void, usize), String> {
     let number = |value: u64| usize::try_from(value).map_err(|error| error.to_string());
     Ok((ptr::with_exposed_provenance_mut(number(address)?), number(length)?))
-}
-
-const fn no_param() -> ffi::RequestParam {
-    ffi::RequestParam {
-        op_attr_mask: 0,
-        flags: 0,
-        request: ptr::null_mut(),
-        callback: ffi::Callback { receive: None },
-        datatype: ffi::DATATYPE_BYTES,
-        user_data: ptr::null_mut(),
-        reply_buffer: ptr::null_mut(),
-        memory_type: 0,
-        receive_info: ptr::null_mut(),
-        memory: ptr::null_mut(),
-    }
 }
 
 /// Fields that are set in the parameters of a receive, and of a send. Memory is the host's. A receive that is done at once
