@@ -345,6 +345,37 @@ fn queue_pairs_of_a_stranger_reach_nothing_and_a_friend_is_heard_meanwhile() {
     until_both(&mut here, &mut ear, &mut friend, |ear, _| ear.arrivals().len() == 1);
 }
 
+/// A device tells of a queue pair by an event, and of what it did by completions: either may be looked at first. Sockets
+/// and events are looked at in some of the turns: each of them is the first here.
+#[test]
+fn why_a_link_failed_is_told_even_where_the_event_is_seen_before_the_completion() {
+    let patience = Patience { timeout: 10, retries: 2, ..Patience::default() };
+    let config = VerbsConfig { patience, ..VerbsConfig::default() };
+    for turns in 0..16 {
+        let hca = HcaControl::new(HcaConfig::default(), Drive::Steps).unwrap();
+        let (mut here, mut ear) = (open_with(&hca, VerbsConfig::default()), Recorder::default());
+        let (mut there, mut other) = (open_with(&hca, config.clone()), Recorder::default());
+        let [mut caller, _called] = in_between(&mut here, &mut ear, &mut there);
+        let link = crate::ids::LinkId { index: 0, generation: 0 };
+        there.bind(link, RECEIVED_FROM).unwrap();
+        caller.write_all(b"JLG").unwrap();
+        let message = eager(1);
+        while there.send(link, &outgoing(&message, Payload::Copied(b"x"))).unwrap() == Sending::Full {
+            there.progress(10, &mut other).unwrap();
+        }
+        for _ in 0..turns {
+            there.progress(10, &mut other).unwrap();
+        }
+        // All of its tries are over, and nobody looked meanwhile.
+        for _ in 0..10 {
+            hca.run_until_idle();
+        }
+        until(&mut there, &mut other, |ear| closed(ear).is_some());
+        let reason = closed(&other);
+        assert!(matches!(reason, Some(CloseReason::Device { status: 12, .. })), "{turns}: {reason:?}");
+    }
+}
+
 /// Numbers of queue pairs and packets that are somebody else's, its own or nobody's; sizes that cannot be.
 #[test]
 fn who_lies_about_its_queue_pairs_loses_its_own_link_at_most_and_a_friend_is_heard_meanwhile() {

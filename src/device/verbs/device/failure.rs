@@ -41,6 +41,9 @@ impl VerbsDevice {
     pub(super) fn fail_path(&mut self, index: usize, failure: Option<SendFailure>) {
         let Some(peer) = self.peers.at(index) else { return };
         if matches!(peer.state, State::Failing { .. }) {
+            // An event may come before the completion that says why; what is flushed says nothing.
+            let says_why = |failure: &SendFailure| failure.status != sys::IBV_WC_WR_FLUSH_ERR;
+            peer.failure = peer.failure.or(failure.filter(says_why));
             return;
         }
         let was_connected = peer.state == State::Connected;
