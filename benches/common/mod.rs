@@ -8,6 +8,8 @@ pub(crate) mod arguments;
 #[allow(unsafe_code, reason = "a clock of the C library")]
 pub(crate) mod clock;
 pub(crate) mod cycle;
+#[allow(unsafe_code, reason = "transports follow the address of a buffer")]
+pub(crate) mod endpoints;
 pub(crate) mod engine;
 pub(crate) mod record;
 pub(crate) mod runner;

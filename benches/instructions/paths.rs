@@ -3,6 +3,7 @@
 //! A path is a loop that is warmed up first: lists, tables and pools have their size when counting starts.
 
 use crate::common::cycle::Cycle;
+use crate::common::endpoints::{Endpoints, Way};
 use crate::common::engine::{EngineLoop, EngineSubject, OffloadedLoop, OffloadedSubject};
 use crate::common::script::{Script, Stage};
 use crate::common::subject::{MatcherSubject, NaiveSubject, Nothing, Subject, Vectors};
@@ -57,6 +58,7 @@ pub(crate) fn all(ucx: bool) -> Vec<Path> {
         }
     }
     paths.extend(engine());
+    paths.extend(endpoints());
     let point = Point { scenario: Scenario::Posted, depth: 16, order: Order::Random, masks: Masks::Full };
     paths.push(of_point("loop", Nothing::default, point));
     paths
@@ -78,6 +80,34 @@ fn engine() -> Vec<Path> {
     paths.push(of_point("loop/engine", EngineLoop::default, point(Scenario::Posted, 16)));
     paths.push(of_point("loop/offloaded", OffloadedLoop::default, point(Scenario::Posted, 16)));
     paths
+}
+
+/// Whole endpoints: a message from post and send to both completions read, and a look that finds nothing.
+fn endpoints() -> Vec<Path> {
+    let mut paths = Vec::new();
+    let ways = [("self", Way::Oneself), ("shm", Way::SharedMemory)];
+    for (name, way, length) in
+        ways.into_iter().flat_map(|(name, way)| [8, 1024].map(|length| (name, way, length)))
+    {
+        paths.push(of_endpoints(format!("endpoint/{name}/{length}"), way, length, Endpoints::exchange));
+    }
+    paths.push(of_endpoints("endpoint/shm/look".into(), Way::SharedMemory, 8, Endpoints::look));
+    paths
+}
+
+fn of_endpoints(name: String, way: Way, length: usize, step: fn(&mut Endpoints)) -> Path {
+    Path {
+        name,
+        quick: true,
+        body: Box::new(move |mark| {
+            let mut endpoints = Endpoints::new(way, length);
+            (0..ENDPOINT_STEPS).for_each(|_| endpoints.exchange());
+            mark();
+            (0..ENDPOINT_STEPS).for_each(|_| step(&mut endpoints));
+            mark();
+            ENDPOINT_STEPS
+        }),
+    }
 }
 
 fn points() -> Vec<Point> {
@@ -140,5 +170,7 @@ fn open_ucx() -> Ucx {
     })
 }
 
+/// Steps of endpoints that are counted.
+const ENDPOINT_STEPS: u64 = 4096;
 /// Deeper than this a vector scan takes minutes under valgrind.
 const VECTOR_DEPTH_MAX: usize = 1024;
