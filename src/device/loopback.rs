@@ -179,6 +179,29 @@ impl LoopbackTransport {
     }
 }
 
+impl LoopbackTransport {
+    /// Deliver what is queued.
+    #[inline(never)]
+    fn go_on(&mut self, max: usize, ear: &mut dyn Ear) -> usize {
+        let mut teller = Teller::new(ear, self.id, max);
+        loop {
+            teller.tell(&mut self.inbox.pending);
+            if teller.is_full() {
+                break;
+            }
+            let Some(queued) = self.queue.pop_front() else { break };
+            self.queue_bytes -= queued.bytes.len();
+            self.deliver(&queued, &mut teller);
+            let link = queued.link;
+            let is_last = || !self.queue.iter().any(|queued| queued.link == link);
+            if self.links.get(link.index as usize).is_some_and(|link| link.is_closing) && is_last() {
+                self.end(link, CloseReason::Here);
+            }
+        }
+        teller.told()
+    }
+}
+
 impl Device for LoopbackTransport {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -305,26 +328,12 @@ impl Transport for LoopbackTransport {
         self.inbox.kept(peer)
     }
 
+    #[inline]
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
         if self.queue.is_empty() && self.inbox.pending.is_empty() {
             return Ok(0);
         }
-        let mut teller = Teller::new(ear, self.id, max);
-        loop {
-            teller.tell(&mut self.inbox.pending);
-            if teller.is_full() {
-                break;
-            }
-            let Some(queued) = self.queue.pop_front() else { break };
-            self.queue_bytes -= queued.bytes.len();
-            self.deliver(&queued, &mut teller);
-            let link = queued.link;
-            let is_last = || !self.queue.iter().any(|queued| queued.link == link);
-            if self.links.get(link.index as usize).is_some_and(|link| link.is_closing) && is_last() {
-                self.end(link, CloseReason::Here);
-            }
-        }
-        Ok(teller.told())
+        Ok(self.go_on(max, ear))
     }
 
     fn may_wait(&mut self) -> bool {

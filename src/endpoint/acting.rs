@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::device::transport::{LinkError, Outgoing, Payload, Sending, Transport};
+use crate::engine::Engine;
 use crate::ids::PeerId;
 use crate::offload::Fault;
 use crate::seam::DeviceError;
@@ -55,6 +56,15 @@ impl Endpoint {
     pub(super) fn settle(&mut self) -> Result<(), EndpointError> {
         self.heed_faults()?;
         self.core.poll_engines();
+        // As a rule that is all.
+        let core = &self.core;
+        let is_all =
+            !core.has_to_act() && core.going.is_empty() && core.engines.iter().all(Engine::has_no_commands);
+        if is_all { Ok(()) } else { self.settle_rest() }
+    }
+
+    #[inline(never)]
+    fn settle_rest(&mut self) -> Result<(), EndpointError> {
         for device in 0..self.transports.len() {
             self.submit(device)?;
         }

@@ -249,11 +249,11 @@ impl Core {
         }
     }
 
-    /// Something changed what is kept of this peer's, or is outstanding.
+    /// Something changed what is kept of this peer's, or is outstanding: more may be granted, if that is worth it.
     #[inline]
     pub(super) fn touch(&mut self, peer: PeerId) {
         let row = &mut self.peers[peer];
-        if !row.is_touched {
+        if !row.is_touched && row.allowance.is_low(&self.config.credits) {
             row.is_touched = true;
             self.touched.push(peer);
         }

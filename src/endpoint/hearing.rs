@@ -83,16 +83,13 @@ impl Core {
     /// A message uses up credit. False: there was none, and the connection ends.
     #[inline]
     fn count_arrival(&mut self, source: PeerId, length: u64, is_header: bool) -> bool {
-        let (now, low) = (self.now, &self.config.credits);
         let row = &mut self.peers[source];
-        (row.heard, row.asked) = (now, None);
+        (row.heard, row.asked) = (self.now, None);
         if !row.allowance.take(length, is_header) {
             self.overdrawn(source);
             return false;
         }
-        if row.allowance.is_low(low) {
-            self.touch(source);
-        }
+        self.touch(source);
         true
     }
 

@@ -129,12 +129,14 @@ impl Endpoint {
     /// A transport failed, now or before. Whatever was in progress has ended, and completions say so.
     #[inline]
     pub fn progress(&mut self, now: Duration) -> Result<usize, EndpointError> {
-        self.core.tell_time(now);
+        if now != self.core.told_now {
+            self.core.tell_time(now);
+            if self.core.told_now.saturating_sub(self.core.looked) >= LOOK_AROUND {
+                self.look_around();
+            }
+        }
         if let Some(error) = &self.core.failed {
             return Err(error.clone());
-        }
-        if self.core.told_now.saturating_sub(self.core.looked) >= LOOK_AROUND {
-            self.look_around();
         }
         let mut told = 0;
         // What comes of what is told is submitted below.
@@ -147,8 +149,8 @@ impl Endpoint {
                 Ok(events) => told += events,
                 Err(error) => return Err(self.fail(error)),
             }
-            if let Some(error) = self.core.device_failure.take() {
-                return Err(self.fail(error));
+            if self.core.device_failure.is_some() {
+                return Err(self.fail_as_told());
             }
         }
         if told > 0 || self.core.has_to_act() {
@@ -158,6 +160,13 @@ impl Endpoint {
             self.expire();
         }
         Ok(told)
+    }
+
+    /// A transport has told that it failed.
+    #[cold]
+    fn fail_as_told(&mut self) -> EndpointError {
+        let error = self.core.device_failure.take();
+        self.fail(error.unwrap_or(crate::seam::DeviceError::Removed))
     }
 
     /// Transports leave out of many looks what costs much. Who looks seldom must not wait for that until then.

@@ -60,7 +60,7 @@ impl Unread {
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<&Completion> {
         let at = self.read;
-        if at == self.written && !self.move_up() {
+        if at == self.written && (self.behind.is_empty() || !self.move_up()) {
             return None;
         }
         self.read = at.wrapping_add(1);

@@ -91,6 +91,17 @@ pub(super) enum Taken {
     Reaction(Reaction),
 }
 
+/// Where the payload of a message goes, all of which is here.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WholePlace {
+    /// There, as much of it as fits.
+    Buffer(Buffer),
+    /// It is dropped.
+    Nowhere,
+    /// It is kept.
+    Held,
+}
+
 /// What is to come of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Body {
@@ -234,6 +245,38 @@ impl Inbox {
         };
         let index = self.insert(incoming.link, source, space, &header, place);
         Ok(self.feed_first(index, payload))
+    }
+
+    /// Whether a payload may be so long.
+    #[inline]
+    pub(super) const fn takes(&self, payload: usize) -> bool {
+        payload as u64 <= self.eager_limit
+    }
+
+    /// A message with a tag, all of which is here; [`Self::hold`] follows where it is to be held.
+    #[inline]
+    pub(super) fn arrive_whole(
+        &mut self,
+        source: PeerId,
+        header: &Header,
+        teller: &mut Teller<'_>,
+    ) -> WholePlace {
+        let message = self.next_token();
+        let arrival = Arrival { message, source, header: *header, in_hand: true, counted: false };
+        match teller.arrived(Space::Tagged, &arrival) {
+            Answer::Accept { buffer, .. } => WholePlace::Buffer(buffer),
+            Answer::Discard => WholePlace::Nowhere,
+            Answer::Hold => WholePlace::Held,
+        }
+    }
+
+    /// The payload of the message that has just arrived.
+    pub(super) fn hold(&mut self, link: LinkId, source: PeerId, header: &Header, payload: Vec<u8>) {
+        let arrived = payload.len() as u64;
+        let index = self.insert(link, source, Space::Tagged, header, Place::Held(payload));
+        if let Some(message) = self.messages.get_mut(index) {
+            message.arrived = arrived;
+        }
     }
 
     /// The first segment of a message.

@@ -17,6 +17,7 @@
 mod direct;
 mod region;
 mod ring;
+mod slip;
 mod socket;
 mod stream;
 

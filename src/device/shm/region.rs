@@ -151,6 +151,24 @@ impl Region {
         unsafe { ptr::copy_nonoverlapping(from, stretch.pointer(), length) };
     }
 
+    /// Copy bytes that are not of a region into a stretch, as many as it holds, and say how many.
+    #[inline]
+    pub(super) fn fill(stretch: Stretch, bytes: &[u8]) -> usize {
+        let length = stretch.length().min(bytes.len());
+        // SAFETY: the stretch is the host's promise, and the slice is none of the host's buffers.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), stretch.pointer(), length) };
+        length
+    }
+
+    /// The same out of a stretch.
+    #[inline]
+    pub(super) fn drain(stretch: Stretch, into: &mut [u8]) -> usize {
+        let length = stretch.length().min(into.len());
+        // SAFETY: as in `fill`.
+        unsafe { ptr::copy_nonoverlapping(stretch.pointer(), into.as_mut_ptr(), length) };
+        length
+    }
+
     /// Where `length` bytes of an area stand.
     #[inline]
     fn place(&self, area: Area, position: u64, length: usize) -> *mut u8 {

@@ -22,7 +22,7 @@ use super::ring::{Rings, broken};
 use super::socket;
 use crate::device::host_memory::Stretch;
 use crate::device::sockets::sys::Part;
-use crate::device::stream::{Direct, Stream};
+use crate::device::stream::{Direct, PEEKED, Stream};
 use crate::device::transport::CloseReason;
 use crate::seam::{Buffer, Remote};
 
@@ -163,6 +163,7 @@ impl Stream for ShmStream {
 
     // Nothing is saved by more, and what is behind a header may have its place by then.
     const AT_ONCE: usize = 1024;
+    const GATHERS: bool = false;
 
     fn connected(&mut self) -> Option<Result<(), CloseReason>> {
         Some(Ok(()))
@@ -178,6 +179,36 @@ impl Stream for ShmStream {
         let count = self.rings()?.receive(stretches, rest)?;
         // What has come meanwhile is for the next time.
         if count > 0 { Ok(count) } else { self.read(&mut []) }
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Option<(usize, [u8; PEEKED])> {
+        let rings = self.rings.as_mut().filter(|_| !self.is_broken)?;
+        rings.peek().ok()
+    }
+
+    #[inline]
+    fn take(&mut self, skipped: usize, length: usize, into: impl Iterator<Item = Stretch>) {
+        if let Some(rings) = &mut self.rings {
+            rings.take(skipped, length, into);
+        }
+    }
+
+    #[inline]
+    fn take_bytes(&mut self, skipped: usize, into: &mut [u8]) {
+        if let Some(rings) = &mut self.rings {
+            rings.take_bytes(skipped, into);
+        }
+    }
+
+    #[inline]
+    fn send_whole<'a>(&mut self, total: usize, parts: impl Iterator<Item = Part<'a>>) -> bool {
+        let Some(rings) = self.rings.as_mut().filter(|_| !self.is_over) else { return false };
+        let is_sent = !rings.is_ended() && rings.write_whole(total, parts);
+        if is_sent && rings.is_to_wake() {
+            socket::wake(&self.socket);
+        }
+        is_sent
     }
 
     #[inline]
@@ -301,6 +332,6 @@ fn nothing() -> io::Error {
 }
 
 /// The protocol and its version.
-const MAGIC: [u8; 8] = *b"tagm-sh1";
+const MAGIC: [u8; 8] = *b"tagm-sh2";
 /// What a ring may have.
 pub(super) const RING_BYTES: std::ops::RangeInclusive<usize> = (64 << 10)..=(64 << 20);

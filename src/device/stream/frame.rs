@@ -45,6 +45,16 @@ impl Head {
         [a, b, c, d, self.kind as u8, 0, 0, 0]
     }
 
+    /// How long the message of a frame is that begins so, and whether an immediate is before it. `None`: it is another
+    /// frame, or none.
+    #[inline]
+    pub(in crate::device) fn of_message(head: &[u8; Self::LENGTH]) -> Option<(u32, bool)> {
+        let [a, b, c, d, kind, zeros @ ..] = *head;
+        let has_immediate = kind == Kind::MessageWithImmediate as u8;
+        let is_one = (has_immediate || kind == Kind::Message as u8) && zeros == [0; 3];
+        is_one.then_some((u32::from_be_bytes([a, b, c, d]), has_immediate))
+    }
+
     /// The head at the beginning of these bytes; `None`: it is not all there.
     pub(in crate::device) fn decode(bytes: &[u8]) -> Result<Option<Self>, String> {
         let Some((head, _)) = bytes.split_first_chunk::<{ Self::LENGTH }>() else { return Ok(None) };

@@ -4,12 +4,14 @@ use std::io;
 
 use super::frame::{Head, IMMEDIATE_LENGTH, Kind, NUMBER_LENGTH, ReadRequest};
 use super::link::Link;
-use super::medium::Stream;
+use super::medium::{PEEKED, Stream};
 use super::parts::Parts;
-use crate::device::inbox::{Body, Incoming, Taken, Target, Teller, Violation};
+use crate::device::inbox::{Body, Incoming, Taken, Target, Teller, Violation, WholePlace};
 use crate::device::sockets::status::{is_nothing, reason_of};
 use crate::device::sockets::sys;
 use crate::device::transport::{CloseReason, Reaction};
+use crate::seam::Header;
+use crate::wire::{Eager, SendFlags};
 
 /// How far reading from a link got.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +45,9 @@ impl Parts {
         if link.is_closing() {
             return drain(link, scratch);
         }
+        if link.input.is_between() && self.take_whole(link, teller) && !link.stream.has_news() {
+            return Progress::Dry;
+        }
         if link.input.has_more {
             match self.take_kept(link, teller) {
                 Stop::Dry => {}
@@ -70,6 +75,34 @@ impl Parts {
             Err(error) if is_nothing(&error) => Progress::Dry,
             Err(error) => Progress::Ended(reason_of(&error)),
         }
+    }
+
+    /// Take messages with a tag that are here from the first byte to the last, from where they lie to where they belong, and
+    /// say whether there was any. Whatever is not quite so is left for [`Self::take`], which says what is wrong with it.
+    fn take_whole<S: Stream>(&mut self, link: &mut Link<S>, teller: &mut Teller<'_>) -> bool {
+        let Some(peer) = link.peer else { return false };
+        let mut any = false;
+        while !teller.is_full()
+            && let Some((there, front)) = link.stream.peek()
+            && let Some(whole) = Whole::of(&front, there)
+            && self.inbox.takes(whole.payload)
+        {
+            any = true;
+            let Whole { header, front, payload } = whole;
+            match self.inbox.arrive_whole(peer, &header, teller) {
+                WholePlace::Buffer(buffer) => {
+                    let stretches = self.memory.stretches(&buffer, 0, payload as u64);
+                    link.stream.take(front, payload, stretches);
+                }
+                WholePlace::Nowhere => link.stream.take(front, payload, std::iter::empty()),
+                WholePlace::Held => {
+                    let mut bytes = vec![0; payload];
+                    link.stream.take_bytes(front, &mut bytes);
+                    self.inbox.hold(link.id, peer, &header, bytes);
+                }
+            }
+        }
+        any
     }
 
     /// What was read when enough had been told.
@@ -275,6 +308,40 @@ impl Parts {
         }
         link.input.body = Some(Body { target: Target::Read(index), remaining });
         Ok(Some(NUMBER_LENGTH))
+    }
+}
+
+/// A message with a tag, all of which is here.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    header: Header,
+    /// Bytes before the payload, the head of the frame among them.
+    front: usize,
+    /// Bytes of it.
+    payload: usize,
+}
+
+impl Whole {
+    /// The one that begins so, of at most so many bytes with its frame's head, if there is one.
+    #[inline]
+    fn of(front: &[u8; PEEKED], there: usize) -> Option<Self> {
+        let (head, behind) = front.split_first_chunk()?;
+        let (length, has_immediate) = Head::of_message(head)?;
+        let (immediate, message) = if has_immediate {
+            let (immediate, message) = behind.split_first_chunk()?;
+            (Some(u32::from_be_bytes(*immediate)), message)
+        } else {
+            (None, behind)
+        };
+        let (context, tag) = Eager::peek(message.first_chunk()?)?;
+        let payload = (length as usize).checked_sub(Eager::HEADER_LENGTH)?;
+        let front = PEEKED - message.len() + Eager::HEADER_LENGTH;
+        let is_here = payload <= there.saturating_sub(front);
+        // Whatever is not so, the long way names.
+        let is_good = context.flags.contains(SendFlags::CQ_DATA) == has_immediate;
+        let header =
+            Header { tag, length: payload as u64, app_ctx: context.to_bits(), immediate, remote: None };
+        (is_here && is_good).then_some(Self { header, front, payload })
     }
 }
 

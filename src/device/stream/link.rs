@@ -166,7 +166,7 @@ impl<S> Links<S> {
     pub(super) fn ids_from(&self, turn: usize, wanted: impl Fn(&Link<S>) -> bool, out: &mut Vec<LinkId>) {
         out.clear();
         out.extend(self.table.iter().map(|(_, link)| link).filter(|link| wanted(link)).map(|link| link.id));
-        if !out.is_empty() {
+        if out.len() > 1 {
             let by = turn % out.len();
             out.rotate_left(by);
         }

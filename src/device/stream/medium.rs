@@ -64,6 +64,9 @@ pub trait Stream: AsRawFd + Debug {
     /// So many bytes are read at once at most, of which nobody knows yet where they belong: as many as a call is worth.
     const AT_ONCE: usize;
 
+    /// Whether one stretch costs so much less to write than several that short ones are put together before.
+    const GATHERS: bool;
+
     /// What came of connecting; `None` while it is under way.
     fn connected(&mut self) -> Option<Result<(), CloseReason>>;
 
@@ -79,11 +82,32 @@ pub trait Stream: AsRawFd + Debug {
     /// As [`Self::read`].
     fn receive(&mut self, stretches: impl Iterator<Item = Stretch>, rest: &mut [u8]) -> io::Result<usize>;
 
+    /// How many bytes are there to be read, and the first of them, which stay; what is not there is 0. `None`: nobody can
+    /// tell without reading, or reading has an error to tell.
+    #[inline]
+    fn peek(&mut self) -> Option<(usize, [u8; PEEKED])> {
+        None
+    }
+
+    /// Of bytes that [`Self::peek`] has told of take `skipped + length`: `length` of them, behind those that are skipped,
+    /// into stretches, as many as these hold.
+    fn take(&mut self, _skipped: usize, _length: usize, _into: impl Iterator<Item = Stretch>) {}
+
+    /// The same into bytes.
+    fn take_bytes(&mut self, _skipped: usize, _into: &mut [u8]) {}
+
     /// Write bytes, as many as there is room for, and say how many.
     ///
     /// # Errors
     /// There is no room, or never will be; the memory cannot be read (`EFAULT`).
     fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Write parts of so many bytes in all, if there is room for all of them. False: nothing was written, and
+    /// [`Self::send`] says why.
+    #[inline]
+    fn send_whole<'a>(&mut self, _total: usize, _parts: impl Iterator<Item = Part<'a>>) -> bool {
+        false
+    }
 
     /// Write parts, as many of the first as there is room for, and say how many bytes that is.
     ///
@@ -127,3 +151,6 @@ pub trait Stream: AsRawFd + Debug {
         true
     }
 }
+
+/// So many bytes are looked at before they are read: a frame's head, an immediate, and a header with a tag.
+pub(crate) const PEEKED: usize = 28;

@@ -24,7 +24,7 @@ mod reads;
 mod sending;
 
 pub(in crate::device) use config::StreamConfig;
-pub(in crate::device) use medium::{Direct, Medium, Stream};
+pub(in crate::device) use medium::{Direct, Medium, PEEKED, Stream};
 
 use std::collections::{HashMap, VecDeque};
 
@@ -38,6 +38,7 @@ use crate::seam::{Buffer, Capabilities, Command, DeviceError, EventSink, Remote}
 
 use link::{Link, Links, State};
 use parts::Parts;
+use progress::Turn;
 use reads::{Exposures, Reads};
 
 /// See the module.
@@ -249,8 +250,11 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
-        let sending = self.send_one(link, message);
         self.is_answer_due = true;
+        if !M::Stream::GATHERS && self.send_whole(link, message) {
+            return Ok(Sending::Done);
+        }
+        let sending = self.send_one(link, message);
         self.end_ending();
         sending
     }
@@ -274,8 +278,14 @@ impl<M: Medium> Transport for StreamTransport<M> {
         self.parts.inbox.kept(peer)
     }
 
+    #[inline]
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
-        self.go_on(max, ear)
+        // Most looks find nothing, and should cost no more than that.
+        match self.turn() {
+            Turn::Still => Ok(0),
+            Turn::Reads => self.go_on(false, max, ear),
+            Turn::Looks => self.go_on(true, max, ear),
+        }
     }
 
     fn wait_descriptor(&self) -> Option<i32> {

@@ -13,16 +13,36 @@ use crate::device::transport::{CloseReason, Ear, Notice};
 use crate::ids::LinkId;
 use crate::seam::DeviceError;
 
+/// What is to be done in a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// Nothing.
+    Still,
+    /// Links are read from.
+    Reads,
+    /// The operating system is asked what there is.
+    Looks,
+}
+
 impl<M: Medium> StreamTransport<M> {
-    pub(super) fn go_on(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+    /// What is to be done in the turn that begins.
+    #[inline]
+    pub(super) fn turn(&mut self) -> Turn {
         self.turn = self.turn.wrapping_add(1);
         self.medium.listener_mut().turn(&self.epoll);
         // Whoever has sent expects an answer, which one call reads. Whoever only listens would take the lock of the socket
         // again and again, which the sender's packets need; so would whoever waits for a long answer.
-        let looks = std::mem::take(&mut self.has_waited) || self.looks();
-        if !looks && self.is_still() {
-            return Ok(0);
+        if std::mem::take(&mut self.has_waited) || self.looks() {
+            Turn::Looks
+        } else if self.is_still() {
+            Turn::Still
+        } else {
+            Turn::Reads
         }
+    }
+
+    #[inline(never)]
+    pub(super) fn go_on(&mut self, looks: bool, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
         let mut teller = Teller::new(ear, self.config.id, max);
         teller.tell(&mut self.parts.inbox.pending);
         if !self.parts.unsent.is_empty() {
@@ -45,6 +65,7 @@ impl<M: Medium> StreamTransport<M> {
     }
 
     /// Whether the operating system is to be asked what there is.
+    #[inline]
     fn looks(&self) -> bool {
         if self.links.connecting > 0 {
             return true;
@@ -60,6 +81,7 @@ impl<M: Medium> StreamTransport<M> {
     }
 
     /// Whether nothing is to be done or told, as far as is seen without asking the operating system.
+    #[inline]
     fn is_still(&self) -> bool {
         let waits = !self.parts.inbox.pending.is_empty()
             || !self.parts.unsent.is_empty()
@@ -69,6 +91,7 @@ impl<M: Medium> StreamTransport<M> {
     }
 
     /// Links whose bytes were not all taken have their turn first, oldest first.
+    #[inline(never)]
     fn take_kept_back(&mut self, teller: &mut Teller<'_>) {
         for _ in 0..self.kept_back.len() {
             if teller.is_full() {

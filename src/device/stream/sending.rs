@@ -12,9 +12,38 @@ use crate::device::sockets::status::reason_of;
 use crate::device::sockets::sys::{self, Part};
 use crate::device::transport::{CloseReason, Notice, Outgoing, Payload, SendError, Sending};
 use crate::ids::LinkId;
-use crate::wire::{self, Control, Message, Partial};
+use crate::wire::{self, Control, Eager, Message, Partial};
 
 impl<M: Medium> StreamTransport<M> {
+    /// Most messages: with a tag, and there is room for all of it where nothing waits. False: it is no such message, and
+    /// nothing was done.
+    #[inline]
+    pub(super) fn send_whole(&mut self, id: LinkId, message: &Outgoing<'_>) -> bool {
+        if message.more || !Eager::is_header(message.header) {
+            return false;
+        }
+        let payload = payload_length(message.payload);
+        let Ok(front) = front_of(message, payload) else { return false };
+        let Some(link) = self.links.find_mut(id) else { return false };
+        if !link.out.is_empty() || link.out.is_blocked || link.is_closing() || link.write_failure.is_some() {
+            return false;
+        }
+        let own = [Part::Bytes(front.bytes()), Part::Bytes(message.header)].into_iter();
+        let total = front.length + message.header.len() + usize::try_from(payload).unwrap_or(usize::MAX);
+        let is_sent = match message.payload {
+            Payload::Copied(bytes) => link.stream.send_whole(total, own.chain([Part::Bytes(bytes)])),
+            Payload::Memory(buffer) => {
+                let stretches = self.parts.memory.stretches(&buffer, 0, payload).map(Part::Memory);
+                link.stream.send_whole(total, own.chain(stretches))
+            }
+        };
+        if is_sent {
+            link.out.count_direct(total as u64);
+        }
+        is_sent
+    }
+
+    #[inline(never)]
     pub(super) fn send_one(&mut self, id: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
         let length = payload_length(message.payload);
         let (head, is_whole) = check(message, length)?;
@@ -27,7 +56,7 @@ impl<M: Medium> StreamTransport<M> {
         if link.out.is_empty() && !link.out.is_blocked && !message.more {
             let own = [Part::Bytes(head.bytes()), Part::Bytes(message.header)].into_iter();
             let sending = match message.payload {
-                payload if total <= GATHERED as u64 => {
+                payload if M::Stream::GATHERS && total <= GATHERED as u64 => {
                     let (gathered, length) = gather([head.bytes(), message.header], payload, memory);
                     link.stream.send_bytes(gathered.get(..length).unwrap_or_default())
                 }
@@ -163,22 +192,37 @@ impl<S: Stream> Link<S> {
 
 /// The head of the frame for a message, if it is one, and whether that is all there is of the message.
 fn check(message: &Outgoing<'_>, payload: u64) -> Result<(Front, bool), SendError> {
-    let limit = u64::from(u32::MAX) - message.header.len() as u64;
+    let front = front_of(message, payload)?;
     let total = message.header.len() as u64 + payload;
-    let length = u32::try_from(total).map_err(|_| SendError::TooLong { length: payload, limit })?;
-    let Ok(Partial::Message(decoded)) = wire::decode_partial(message.header, total) else {
-        return Err(SendError::Malformed);
-    };
-    let header = decoded.payload_range().map_or(total, |range| range.start);
-    if header != message.header.len() as u64 {
-        return Err(SendError::Malformed);
-    }
+    // Most are such messages, and looking at what is one costs a tenth.
+    let is_whole = if Eager::is_header(message.header) { true } else { check_rare(message.header, total)? };
+    Ok((front, is_whole))
+}
+
+/// The head of the frame for a message, and its immediate.
+#[inline]
+fn front_of(message: &Outgoing<'_>, payload: u64) -> Result<Front, SendError> {
+    let header = message.header.len() as u64;
+    let limit = u64::from(u32::MAX) - header;
+    let length = u32::try_from(payload.saturating_add(header));
+    let length = length.map_err(|_| SendError::TooLong { length: payload, limit })?;
     let kind = if message.immediate.is_some() { Kind::MessageWithImmediate } else { Kind::Message };
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&Head { kind, length }.to_bytes());
     bytes[8..].copy_from_slice(&message.immediate.unwrap_or(0).to_be_bytes());
-    let is_whole = matches!(decoded, Message::Eager(_) | Message::Control(Control::Untagged(_)));
-    Ok((Front { bytes, length: if message.immediate.is_some() { 12 } else { 8 } }, is_whole))
+    Ok(Front { bytes, length: if message.immediate.is_some() { 12 } else { 8 } })
+}
+
+/// The same of any kind of message: whether the header is all of it but its payload, and whether no other belongs to it.
+fn check_rare(header: &[u8], total: u64) -> Result<bool, SendError> {
+    let Ok(Partial::Message(decoded)) = wire::decode_partial(header, total) else {
+        return Err(SendError::Malformed);
+    };
+    let length = decoded.payload_range().map_or(total, |range| range.start);
+    if length != header.len() as u64 {
+        return Err(SendError::Malformed);
+    }
+    Ok(matches!(decoded, Message::Eager(_) | Message::Control(Control::Untagged(_))))
 }
 
 /// A short message in one stretch, which costs the kernel less than several; and how long it is.

@@ -81,6 +81,7 @@ impl Stream for TcpStream {
     type Socket = Self;
 
     const AT_ONCE: usize = usize::MAX;
+    const GATHERS: bool = true;
 
     fn connected(&mut self) -> Option<Result<(), CloseReason>> {
         let connected = status::connected(self);

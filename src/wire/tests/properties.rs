@@ -43,6 +43,24 @@ proptest! {
     }
 
     #[test]
+    fn a_look_at_a_header_says_what_reading_says(shape in shapes(), place in 0_usize..16, byte in 0_u8..=255, changes: bool) {
+        let message = shape.message();
+        let mut out = [0; 400];
+        let length = message.encode(&mut out).unwrap();
+        if changes {
+            out[place] = byte;
+        }
+        let read = match decode_partial(&out[..length], length as u64) {
+            Ok(Partial::Message(Message::Eager(eager))) => Some((eager.context, eager.tag)),
+            Ok(_) | Err(_) => None,
+        };
+        // What is too short for one is none, whatever it begins with.
+        let looked = Eager::peek(out.first_chunk().unwrap()).filter(|_| length >= Eager::HEADER_LENGTH);
+        prop_assert_eq!(looked, read);
+        prop_assert_eq!(Eager::is_header(&out[..length.min(16)]), read.is_some());
+    }
+
+    #[test]
     fn a_message_that_arrives_in_pieces_is_known_with_its_header(shape in shapes(), cut in 0_usize..400) {
         let message = shape.message();
         let mut out = [0; 400];

@@ -189,7 +189,7 @@ fn rings_of_lengths_that_cannot_be_end_the_link() {
 #[test]
 fn a_hello_without_memory_ends_the_link() {
     use std::io::Write as _;
-    for bytes in [&b"tagm-sh1"[..], b"x", &[0; 16], &[0xFF; 200]] {
+    for bytes in [&b"tagm-sh2"[..], b"x", &[0; 16], &[0xFF; 200]] {
         let mut raw = Raw::silent();
         raw.socket.write_all(bytes).expect("there is room");
         assert_eq!(raw.until_closed(), BROKEN);

@@ -5,4 +5,5 @@ mod forked;
 mod hostile;
 mod raw;
 mod scribbling;
+mod slips;
 mod waiting;
