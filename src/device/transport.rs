@@ -62,6 +62,12 @@ pub trait Transport: Device {
     /// It cannot be sent at all; nothing was done.
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError>;
 
+    /// Send a message if that is over when this returns ([`Sending::Done`]). False: nothing was done, and [`Self::send`] takes
+    /// it or says why not.
+    fn send_at_once(&mut self, _link: LinkId, _message: &Outgoing<'_>) -> bool {
+        false
+    }
+
     /// Let the peer at the other end of a link read this memory. What comes back stands in the rendezvous request.
     ///
     /// # Errors

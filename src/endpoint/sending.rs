@@ -112,7 +112,18 @@ impl Endpoint {
         let wanted = acknowledgement(send.level);
         let is_memory = length > 0 && matches!(send.payload, Payload::Memory(_));
         let is_taken = send.level == Level::Transmit;
-        // What is copied and of which nobody is told needs no number.
+        // What is copied, or out at once, and of which nobody is told needs no number.
+        if is_memory && !is_taken && wanted == SendFlags::NONE && send.space == Space::Tagged {
+            let context = context_of(None, wanted, send.cq_data);
+            let header = Eager { context, tag: send.tag, payload: wire::Payload::new(&[]) }.header();
+            let (payload, immediate, more) = (send.payload, send.cq_data, send.more);
+            let message = Outgoing { header: &header, payload, immediate, more, context: None };
+            if transport.send_at_once(path.1, &message) {
+                core.sent_eagerly(peer, length);
+                core.complete(send.context, send.flags, send.space, Completed::Sent);
+                return Ok(());
+            }
+        }
         let id = if is_memory || is_taken || wanted != SendFlags::NONE {
             let awaits =
                 if wanted == SendFlags::NONE { Awaits::Nothing } else { Awaits::Acknowledgement(wanted) };
@@ -138,9 +149,7 @@ impl Endpoint {
         let sending = transport.send(path.1, &message);
         match sending {
             Ok(Sending::Done | Sending::Posted) => {
-                core.peers[peer].balance.take_eager(length);
-                core.statistics.sent_eager += 1;
-                core.statistics.bytes_sent += length;
+                core.sent_eagerly(peer, length);
                 let mut posted = u32::from(sending == Ok(Sending::Posted) && is_memory);
                 if let Some(id) = id.filter(|_| is_taken) {
                     posted += u32::from(transport.tell_taken(path.1, core.operations.token(id)));
@@ -398,6 +407,14 @@ impl Core {
             credit: None,
         };
         self.operations.insert(operation).ok_or(SendRefused::Again)
+    }
+
+    /// A message with its payload is out, or on its way.
+    #[inline]
+    fn sent_eagerly(&mut self, peer: PeerId, length: u64) {
+        self.peers[peer].balance.take_eager(length);
+        self.statistics.sent_eager += 1;
+        self.statistics.bytes_sent += length;
     }
 
     /// It was not sent.

@@ -250,13 +250,20 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
-        self.is_answer_due = true;
-        if !M::Stream::GATHERS && self.send_whole(link, message) {
+        if self.send_at_once(link, message) {
             return Ok(Sending::Done);
         }
+        self.is_answer_due = true;
         let sending = self.send_one(link, message);
         self.end_ending();
         sending
+    }
+
+    #[inline]
+    fn send_at_once(&mut self, link: LinkId, message: &Outgoing<'_>) -> bool {
+        let is_sent = !M::Stream::GATHERS && self.send_whole(link, message);
+        self.is_answer_due |= is_sent;
+        is_sent
     }
 
     fn expose(&mut self, link: LinkId, memory: Buffer) -> Result<Remote, SendError> {
