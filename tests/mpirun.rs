@@ -28,12 +28,18 @@ impl World {
             "#!/bin/sh\ncase $1 in --version) echo '{version}'; exit;; die) kill -9 $$;; esac\n\
              env | grep -E '^(FI_|OMPI_|PRTE_|MPIR_)' | sort\necho arguments: \"$@\"\nexit 7\n"
         );
-        fs::write(world.folder.join("bin/mpirun"), script).unwrap_or_else(|error| panic!("{error}"));
-        world.set_mode("bin/mpirun", 0o755);
+        world.program("mpirun", &script);
         fs::write(world.folder.join("libtagmatch_fi.so"), "").unwrap_or_else(|error| panic!("{error}"));
         world.set_mode("libtagmatch_fi.so", 0o644);
         world.set_mode(".", 0o755);
         world
+    }
+
+    /// A program beside mpirun.
+    fn program(&self, name: &str, script: &str) {
+        let name = format!("bin/{name}");
+        fs::write(self.folder.join(&name), script).unwrap_or_else(|error| panic!("{error}"));
+        self.set_mode(&name, 0o755);
     }
 
     fn set_mode(&self, name: &str, mode: u32) {
@@ -211,6 +217,45 @@ fn what_is_missing_or_unknown_is_named() {
 }
 
 #[test]
+fn a_launcher_is_known_under_every_name_that_its_mpi_has_for_it() {
+    let world = World::new("names", MPICH);
+    for (name, version, sign) in [
+        ("mpirun.openmpi", "mpirun.openmpi (OpenRTE) 4.1.4", "OMPI_MCA_mtl_ofi_provider_include=tagmatch\n"),
+        ("orterun", "orterun (OpenRTE) 4.1.4", "OMPI_MCA_mtl_ofi_provider_include=tagmatch\n"),
+        ("mpiexec.openmpi", "mpiexec.openmpi (Open MPI) 5.0.11", "OMPI_MCA_opal_common_ofi_provider_include"),
+        ("mpiexec.hydra", MPICH, "MPIR_CVAR_CH4_NETMOD=ofi\n"),
+    ] {
+        let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '{version}' && exit\nenv\n");
+        world.program(name, &script);
+        let output = world.run(&["mpirun", "--mpirun", name, "program"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", complaints(&output));
+        assert!(out(&output).contains(sign), "{name}: {}", out(&output));
+        assert_eq!(world.run(&["env", "--mpirun", name]).status.code(), Some(0), "{name}");
+    }
+}
+
+#[test]
+fn for_the_runtime_of_open_mpi_its_mpirun_is_run() {
+    for (version, is_its_own) in [("mpirun (Open MPI) 5.0.11", true), (OPEN_MPI, false), (MPICH, false)] {
+        let world = World::new("runtime", version);
+        world.program("prterun", "#!/bin/sh\necho 'prterun (PRRTE) 3.0.14'\n");
+        let output = world.run(&["mpirun", "-v", "--mpirun", "prterun", "program"]);
+        let said = complaints(&output);
+        if is_its_own {
+            assert_eq!(output.status.code(), Some(7), "{said}");
+            assert!(said.contains("bin/mpirun is Open MPI 5.0.11\n"), "{said}");
+            assert!(out(&output).contains("OMPI_MCA_pml=cm\n"), "{}", out(&output));
+        } else {
+            assert_eq!(output.status.code(), Some(127), "{said}");
+            assert!(
+                said.contains("is PRRTE 3.0.14, without an mpirun of Open MPI 5 or later beside it"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn mpich_gets_its_layout_by_a_parameter_of_the_provider_and_no_warning() {
     let world = World::new("layout", MPICH);
     let output = world.run(&["mpirun", "--layout", "source-in-tag", "program"]);
@@ -223,8 +268,7 @@ fn mpich_gets_its_layout_by_a_parameter_of_the_provider_and_no_warning() {
 fn an_mpich_that_is_not_built_for_libfabric_is_refused() {
     let world = World::new("mpich", MPICH);
     let script = "#!/bin/sh\necho 'MPICH Version: 4.0.2'\necho 'MPICH Device:    ch4:ucx'\n";
-    fs::write(world.folder.join("bin/mpichversion"), script).unwrap_or_else(|error| panic!("{error}"));
-    world.set_mode("bin/mpichversion", 0o755);
+    world.program("mpichversion", script);
     let output = world.run(&["mpirun", "program"]);
     assert_eq!(output.status.code(), Some(127));
     assert!(complaints(&output).contains("is built for ch4:ucx and does not use libfabric"));
