@@ -2,7 +2,7 @@
 //!
 //! The same program has many names: Debian's mpirun is mpirun.openmpi, mpiexec.openmpi and orterun too, MPICH's is
 //! mpiexec.hydra. What it calls itself changes with its name (orte/tools/orterun of Open MPI 4 says "Open MPI" where it is
-//! called mpirun, and "OpenRTE" where it is called otherwise), so that names and words alike are not relied on.
+//! called mpirun, and "OpenRTE" where it is called otherwise), so that neither its name nor one word is relied on.
 
 use serde::Serialize;
 use std::env;
@@ -102,7 +102,9 @@ impl Said {
         let output = Command::new(path).arg("--version").stdin(Stdio::null()).output();
         let output = output.map_err(|error| format!("{} cannot be run: {error}", path.display()))?;
         let said = String::from_utf8_lossy(&output.stdout);
-        recognise(&said).ok_or_else(|| {
+        // A PRRTE that was moved (as a wheel of Python's is) says nothing of itself.
+        let moved = || is_of_runtime(path).then(|| Self::Runtime("PRRTE".into()));
+        recognise(&said).or_else(moved).ok_or_else(|| {
             let complaints = String::from_utf8_lossy(&output.stderr);
             let mut lines = said.lines().chain(complaints.lines());
             let first = lines.find(|line| !line.trim().is_empty()).unwrap_or("nothing");
@@ -126,6 +128,10 @@ fn recognise(said: &str) -> Option<Said> {
     }
     let version = said.lines().find_map(|line| line.trim().strip_prefix("Version:"))?;
     first.starts_with("HYDRA").then(|| Said::Launcher(Kind::Mpich, format!("MPICH {}", version.trim())))
+}
+
+fn is_of_runtime(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"prte"))
 }
 
 /// Programs of this name beside another, and beside what that one is a link to.
