@@ -24,6 +24,8 @@ mod pair;
 mod reasons;
 mod replay;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod run_directory;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod rxe;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod sender;
