@@ -238,7 +238,9 @@ fn a_launcher_is_known_under_every_name_that_its_mpi_has_for_it() {
 fn for_the_runtime_of_open_mpi_its_mpirun_is_run() {
     for (version, is_its_own) in [("mpirun (Open MPI) 5.0.11", true), (OPEN_MPI, false), (MPICH, false)] {
         let world = World::new("runtime", version);
-        world.program("prterun", "#!/bin/sh\necho 'prterun (PRRTE) 3.0.14'\n");
+        // One that was moved says nothing of itself, and its name has to do.
+        let said = if is_its_own { "-----\nSorry!" } else { "prterun (PRRTE) 3.0.14" };
+        world.program("prterun", &format!("#!/bin/sh\necho '{said}'\n"));
         let output = world.run(&["mpirun", "-v", "--mpirun", "prterun", "program"]);
         let said = complaints(&output);
         if is_its_own {
@@ -272,6 +274,72 @@ fn an_mpich_that_is_not_built_for_libfabric_is_refused() {
     let output = world.run(&["mpirun", "program"]);
     assert_eq!(output.status.code(), Some(127));
     assert!(complaints(&output).contains("is built for ch4:ucx and does not use libfabric"));
+}
+
+/// In the place of mpirun: two ranks that count, and one that says nothing at its end.
+const COUNTING: &str = r#"
+echo from the program
+for rank in 1 0; do
+    printf 'tagmatch-statistics 2\npid %s\nstarted 1\nhost here\nrank %s\ncommand p\nreceived %s\npeeks 0\nend\n' \
+        7$rank $rank 4$rank >"$FI_TAGMATCH_STATS/$rank"
+done
+echo half a report >"$FI_TAGMATCH_STATS/2"
+exit 7
+"#;
+
+#[test]
+fn what_the_processes_have_counted_is_shown_when_the_job_has_ended() {
+    let world = World::new("counted", OPEN_MPI);
+    world.program(
+        "mpirun",
+        &format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '{OPEN_MPI}' && exit\n{COUNTING}"),
+    );
+    let temporary = world.folder.join("temporary");
+    fs::create_dir(&temporary).unwrap_or_else(|error| panic!("{error}"));
+    let run = |more: &[&str]| {
+        let arguments = [&["mpirun", "--stats"], more, &["-n", "3", "program"]].concat();
+        let mut command = world.command(&arguments);
+        command.env("TMPDIR", &temporary).output().unwrap_or_else(|error| panic!("{error}"))
+    };
+    let output = run(&[]);
+    let (said, shown) = (out(&output), complaints(&output));
+    assert_eq!((output.status.code(), said.as_str()), (Some(7), "from the program\n"), "{shown}");
+    let rows = "counter   all  least  most      70      71\nreceived   81     40    41      40      41\n";
+    assert!(
+        shown.contains(rows) && shown.contains("rank 0  rank 1\n") && !shown.contains("peeks"),
+        "{shown}"
+    );
+    assert!(shown.contains("tagmatch: 2 of 3 processes have told what they counted; "), "{shown}");
+
+    let output = run(&["--json"]);
+    let json: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", out(&output)));
+    assert_eq!((json["asked"].as_u64(), json["total"]["received"].as_u64()), (Some(3), Some(81)), "{json}");
+    let first = &json["processes"][0];
+    assert_eq!((first["rank"].as_u64(), first["host"].as_str()), (Some(0), Some("here")), "{json}");
+    assert_eq!(first["counters"]["peeks"].as_u64(), Some(0), "{json}");
+    assert!(
+        complaints(&output).contains("from the program\n"),
+        "the document is alone: {}",
+        complaints(&output)
+    );
+    let left = fs::read_dir(&temporary).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(left.count(), 0, "nothing is left");
+}
+
+#[test]
+fn where_no_process_tells_what_it_counted_that_is_said_and_mpirun_has_ended_as_it_did() {
+    let world = World::new("uncounted", MPICH);
+    let output = world.run(&["mpirun", "--stats", "-n", "2", "program"]);
+    assert_eq!(output.status.code(), Some(7));
+    assert!(out(&output).contains("FI_TAGMATCH_STATS="), "{}", out(&output));
+    assert!(complaints(&output).contains("0 of 2 processes have told"), "{}", complaints(&output));
+    let output = world.run(&["mpirun", "--stats", "die"]);
+    assert_eq!(output.status.code(), Some(137), "ended by a signal");
+    for more in [&["--stats", "--beside", "1"][..], &["--json"]] {
+        let output = world.run(&[&["mpirun"], more, &["program"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+    }
 }
 
 #[test]
