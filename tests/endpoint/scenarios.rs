@@ -257,6 +257,32 @@ fn b13_b14_claims_and_discards_of_all_lengths() {
 }
 
 #[test]
+fn a_receive_whose_sender_closes_while_its_payload_is_read_ends_as_lost_and_not_as_unreadable() {
+    const LENGTH: usize = 8 << 20;
+    let mut lost = 0;
+    for steps in 0..12 {
+        let mut net = Net::new(2, Config::default());
+        net.post(0, Space::Tagged, Some(1), 1, LENGTH, 1);
+        net.send(1, &message(0, 1, memory(&bytes(1, LENGTH)), 2));
+        (0..steps).for_each(|_| net.step());
+        let now = net.began.elapsed();
+        net.at(1).close(now);
+        match net.ended(0, 1) {
+            Completed::Failed(failure) => {
+                assert_eq!(failure, Failure::Lost, "after {steps} steps");
+                lost += 1;
+            }
+            Completed::Received { address, placed, .. } => {
+                assert_eq!(read(address, placed), bytes(1, LENGTH), "after {steps} steps");
+            }
+            other => panic!("{other:?} after {steps} steps"),
+        }
+        net.until("the endpoint is closed", |net| net.at(1).is_closed());
+    }
+    assert!(lost > 0, "at once nothing has been read");
+}
+
+#[test]
 fn b28_b29_b32_a_peer_dies_in_the_middle_and_comes_back() {
     let mut net = Net::lasting(3, Config::default());
     for round in 0..10 {
