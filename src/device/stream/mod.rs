@@ -108,6 +108,17 @@ impl<M: Medium> StreamTransport<M> {
         self.links.len()
     }
 
+    /// A child of the process that opened it shares its sockets, has nothing of its memory, and may use neither.
+    #[inline]
+    fn is_own(&self) -> bool {
+        self.medium.listener().is_own()
+    }
+
+    #[inline]
+    fn must_be_own(&self) -> Result<(), DeviceError> {
+        if self.is_own() { Ok(()) } else { Err(DeviceError::Forked) }
+    }
+
     fn submit_one(&mut self, command: &Command) -> Result<(), DeviceError> {
         match command {
             Command::Answer { message, answer } => {
@@ -162,6 +173,7 @@ impl<M: Medium> Device for StreamTransport<M> {
     }
 
     fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError> {
+        self.must_be_own()?;
         for command in commands {
             self.submit_one(command)?;
         }
@@ -169,6 +181,7 @@ impl<M: Medium> Device for StreamTransport<M> {
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
+        self.must_be_own()?;
         self.write_unsent();
         Ok(())
     }
@@ -192,6 +205,9 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn open(&mut self, address: &[u8]) -> Result<LinkId, LinkError> {
+        if !self.is_own() {
+            return Err(LinkError::System { call: "fork", errno: libc::EPERM });
+        }
         let (stream, failure) = self.medium.connect(address)?;
         let link = self.links.insert(stream, State::Connecting);
         let id = link.id;
@@ -213,7 +229,8 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn close(&mut self, link: LinkId, flush: bool) {
-        let Some(found) = self.links.find_mut(link) else { return };
+        let is_own = self.is_own();
+        let Some(found) = self.links.find_mut(link).filter(|_| is_own) else { return };
         if flush && found.is_closing() {
             return;
         }
@@ -249,6 +266,9 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
+        if !self.is_own() {
+            return Err(SendError::NoLink(link));
+        }
         let sending = self.send_one(link, message);
         self.is_answer_due = true;
         self.end_ending();
@@ -256,7 +276,8 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn expose(&mut self, link: LinkId, memory: Buffer) -> Result<Remote, SendError> {
-        let found = self.links.find_mut(link).ok_or(SendError::NoLink(link))?;
+        let is_own = self.is_own();
+        let found = self.links.find_mut(link).filter(|_| is_own).ok_or(SendError::NoLink(link))?;
         let remote = self.parts.exposed.insert(link, memory);
         found.stream.offer(remote.key, &memory);
         Ok(remote)
@@ -264,7 +285,8 @@ impl<M: Medium> Transport for StreamTransport<M> {
 
     fn withdraw(&mut self, remote: &Remote) {
         let Some(link) = self.parts.exposed.remove(remote.key) else { return };
-        let Some(link) = self.links.find_mut(link) else { return };
+        let is_own = self.is_own();
+        let Some(link) = self.links.find_mut(link).filter(|_| is_own) else { return };
         link.stream.retract(remote.key);
         link.out.withdraw(remote.key, self.parts.memory);
         self.parts.unsent(link);
@@ -275,6 +297,7 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+        self.must_be_own()?;
         self.go_on(max, ear)
     }
 
@@ -290,7 +313,9 @@ impl<M: Medium> Transport for StreamTransport<M> {
         let is_idle =
             self.parts.inbox.pending.is_empty() && self.kept_back.is_empty() && self.parts.unsent.is_empty();
         self.has_waited = true;
-        is_idle && (!M::IS_MEMORY || self.links.iter_mut().all(|link| link.stream.may_wait()))
+        is_idle
+            && self.is_own()
+            && (!M::IS_MEMORY || self.links.iter_mut().all(|link| link.stream.may_wait()))
     }
 }
 
