@@ -93,23 +93,40 @@ trap counts EXIT
 step 'tests (tidiness and licences among them)'
 cargo test --locked --workspace --no-fail-fast 2>&1 | tee -a "$log"
 
-# One clause of the offload rules is switched off at a time: such a build is for these tests alone.
-if grep -rqs 'feature = "ablation"' sim/src sim/tests; then
+# The rest is two rows of builds and runs that use one core each for the most part, in directories of their own below target/:
+# side by side. What the first says is shown when it has ended.
+aside=$(mktemp)
+models() {
+    # One clause of the offload rules is switched off at a time: such a build is for these tests alone.
     step 'tests of the model with single clauses switched off'
-    cargo test --locked -p tagmatch-sim --features ablation --test ablation 2>&1 | tee -a "$log"
-fi
+    cargo test --locked -p tagmatch-sim --features ablation --test ablation &&
+        step 'documentation' &&
+        RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+}
+models >"$aside" 2>&1 &
+models=$!
+await_models() {
+    local status=0
+    wait "$models" || status=$?
+    tee -a "$log" <"$aside"
+    rm -f "$aside"
+    return "$status"
+}
 
-step 'the first command of the README'
-./run.sh
+first_command() {
+    step 'the first command of the README'
+    ./run.sh || return
 
-step 'the Debian package: built, installed into a directory, used from there, removed'
-package=$(packaging/debian/build.sh target/debian | tail -n 1)
-packaging/debian/check.sh "$package"
+    step 'the Debian package: built, installed into a directory, used from there, removed'
+    package=$(packaging/debian/build.sh target/debian | tail -n 1) || return
+    packaging/debian/check.sh "$package" || return
 
-step 'the recipe of Spack'
-python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/spack/packages/tagmatch/package.py
-
-step 'documentation'
-RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+    step 'the recipe of Spack'
+    python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/spack/packages/tagmatch/package.py
+}
+first=0
+first_command || first=$?
+await_models
+[ "$first" -eq 0 ] || exit "$first"
 
 step 'all is well'

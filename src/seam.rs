@@ -268,6 +268,9 @@ pub enum DeviceError {
     /// The device is gone.
     #[error("the device was removed")]
     Removed,
+    /// It is used in a child that was forked from the process that opened it.
+    #[error("the device belongs to the process that opened it, and this is another that was forked from it")]
+    Forked,
 }
 
 /// What a device tells the engine.

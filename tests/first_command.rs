@@ -134,7 +134,9 @@ fn an_mpi_that_cannot_use_the_provider_is_not_taken_for_one() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("it says \"Some MPI 1.0\""), "{said}");
     assert!(said.contains("there is no MPI that can be run over the provider (see above)"), "{said}");
-    let mpirun = format!("case $1 in --version) echo '{OPEN_MPI}'; exit;; esac; echo mpirun \"$@\"");
+    // Called so it says another name of itself than as mpirun.
+    let version = "mpirun.openmpi (OpenRTE) 4.1.4";
+    let mpirun = format!("case $1 in --version) echo '{version}'; exit;; esac; echo mpirun \"$@\"");
     machine.script("mpirun.openmpi", &mpirun);
     machine.script("mpicc.openmpi", "exit 0");
     let output = machine.run();

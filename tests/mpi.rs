@@ -251,6 +251,17 @@ mod mpich_5 {
 #[path = "mpi/shared.rs"]
 mod shared;
 
+/// By `tagmatch mpirun --stats`, with the rank of each.
+#[test]
+fn what_each_rank_has_counted_is_shown_when_the_job_has_ended() {
+    for mpi in [&OPEN_MPI_4, &OPEN_MPI_5, &MPICH_5] {
+        let setup = Setup::new(mpi, &["--tm", "soft", "--layout", "source-in-tag"]);
+        let counters = setup.counters(Job { program: "order", ranks: 2, arguments: &["rounds=5"] });
+        let matched = counters.get("matched_by_device").copied().unwrap_or_default();
+        assert!(matched > 0, "{}: {counters:?}", mpi.name);
+    }
+}
+
 /// A program that finds something wrong ends the job with an error and one line that says what.
 #[test]
 fn what_a_program_finds_wrong_is_said_and_fails() {

@@ -28,12 +28,18 @@ impl World {
             "#!/bin/sh\ncase $1 in --version) echo '{version}'; exit;; die) kill -9 $$;; esac\n\
              env | grep -E '^(FI_|OMPI_|PRTE_|MPIR_)' | sort\necho arguments: \"$@\"\nexit 7\n"
         );
-        fs::write(world.folder.join("bin/mpirun"), script).unwrap_or_else(|error| panic!("{error}"));
-        world.set_mode("bin/mpirun", 0o755);
+        world.program("mpirun", &script);
         fs::write(world.folder.join("libtagmatch_fi.so"), "").unwrap_or_else(|error| panic!("{error}"));
         world.set_mode("libtagmatch_fi.so", 0o644);
         world.set_mode(".", 0o755);
         world
+    }
+
+    /// A program beside mpirun.
+    fn program(&self, name: &str, script: &str) {
+        let name = format!("bin/{name}");
+        fs::write(self.folder.join(&name), script).unwrap_or_else(|error| panic!("{error}"));
+        self.set_mode(&name, 0o755);
     }
 
     fn set_mode(&self, name: &str, mode: u32) {
@@ -211,6 +217,47 @@ fn what_is_missing_or_unknown_is_named() {
 }
 
 #[test]
+fn a_launcher_is_known_under_every_name_that_its_mpi_has_for_it() {
+    let world = World::new("names", MPICH);
+    for (name, version, sign) in [
+        ("mpirun.openmpi", "mpirun.openmpi (OpenRTE) 4.1.4", "OMPI_MCA_mtl_ofi_provider_include=tagmatch\n"),
+        ("orterun", "orterun (OpenRTE) 4.1.4", "OMPI_MCA_mtl_ofi_provider_include=tagmatch\n"),
+        ("mpiexec.openmpi", "mpiexec.openmpi (Open MPI) 5.0.11", "OMPI_MCA_opal_common_ofi_provider_include"),
+        ("mpiexec.hydra", MPICH, "MPIR_CVAR_CH4_NETMOD=ofi\n"),
+    ] {
+        let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '{version}' && exit\nenv\n");
+        world.program(name, &script);
+        let output = world.run(&["mpirun", "--mpirun", name, "program"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", complaints(&output));
+        assert!(out(&output).contains(sign), "{name}: {}", out(&output));
+        assert_eq!(world.run(&["env", "--mpirun", name]).status.code(), Some(0), "{name}");
+    }
+}
+
+#[test]
+fn for_the_runtime_of_open_mpi_its_mpirun_is_run() {
+    for (version, is_its_own) in [("mpirun (Open MPI) 5.0.11", true), (OPEN_MPI, false), (MPICH, false)] {
+        let world = World::new("runtime", version);
+        // One that was moved says nothing of itself, and its name has to do.
+        let said = if is_its_own { "-----\nSorry!" } else { "prterun (PRRTE) 3.0.14" };
+        world.program("prterun", &format!("#!/bin/sh\necho '{said}'\n"));
+        let output = world.run(&["mpirun", "-v", "--mpirun", "prterun", "program"]);
+        let said = complaints(&output);
+        if is_its_own {
+            assert_eq!(output.status.code(), Some(7), "{said}");
+            assert!(said.contains("bin/mpirun is Open MPI 5.0.11\n"), "{said}");
+            assert!(out(&output).contains("OMPI_MCA_pml=cm\n"), "{}", out(&output));
+        } else {
+            assert_eq!(output.status.code(), Some(127), "{said}");
+            assert!(
+                said.contains("is PRRTE 3.0.14, without an mpirun of Open MPI 5 or later beside it"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn mpich_gets_its_layout_by_a_parameter_of_the_provider_and_no_warning() {
     let world = World::new("layout", MPICH);
     let output = world.run(&["mpirun", "--layout", "source-in-tag", "program"]);
@@ -223,11 +270,76 @@ fn mpich_gets_its_layout_by_a_parameter_of_the_provider_and_no_warning() {
 fn an_mpich_that_is_not_built_for_libfabric_is_refused() {
     let world = World::new("mpich", MPICH);
     let script = "#!/bin/sh\necho 'MPICH Version: 4.0.2'\necho 'MPICH Device:    ch4:ucx'\n";
-    fs::write(world.folder.join("bin/mpichversion"), script).unwrap_or_else(|error| panic!("{error}"));
-    world.set_mode("bin/mpichversion", 0o755);
+    world.program("mpichversion", script);
     let output = world.run(&["mpirun", "program"]);
     assert_eq!(output.status.code(), Some(127));
     assert!(complaints(&output).contains("is built for ch4:ucx and does not use libfabric"));
+}
+
+/// In the place of mpirun: two ranks that count, and one that says nothing at its end.
+const COUNTING: &str = r#"
+echo from the program
+for rank in 1 0; do
+    printf 'tagmatch-statistics 2\npid %s\nstarted 1\nhost here\nrank %s\ncommand p\nreceived %s\npeeks 0\nend\n' \
+        7$rank $rank 4$rank >"$FI_TAGMATCH_STATS/$rank"
+done
+echo half a report >"$FI_TAGMATCH_STATS/2"
+exit 7
+"#;
+
+#[test]
+fn what_the_processes_have_counted_is_shown_when_the_job_has_ended() {
+    let world = World::new("counted", OPEN_MPI);
+    world.program(
+        "mpirun",
+        &format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '{OPEN_MPI}' && exit\n{COUNTING}"),
+    );
+    let temporary = world.folder.join("temporary");
+    fs::create_dir(&temporary).unwrap_or_else(|error| panic!("{error}"));
+    let run = |more: &[&str]| {
+        let arguments = [&["mpirun", "--stats"], more, &["-n", "3", "program"]].concat();
+        let mut command = world.command(&arguments);
+        command.env("TMPDIR", &temporary).output().unwrap_or_else(|error| panic!("{error}"))
+    };
+    let output = run(&[]);
+    let (said, shown) = (out(&output), complaints(&output));
+    assert_eq!((output.status.code(), said.as_str()), (Some(7), "from the program\n"), "{shown}");
+    let rows = "counter   all  least  most      70      71\nreceived   81     40    41      40      41\n";
+    assert!(
+        shown.contains(rows) && shown.contains("rank 0  rank 1\n") && !shown.contains("peeks"),
+        "{shown}"
+    );
+    assert!(shown.contains("tagmatch: 2 of 3 processes have told what they counted; "), "{shown}");
+
+    let output = run(&["--json"]);
+    let json: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", out(&output)));
+    assert_eq!((json["asked"].as_u64(), json["total"]["received"].as_u64()), (Some(3), Some(81)), "{json}");
+    let first = &json["processes"][0];
+    assert_eq!((first["rank"].as_u64(), first["host"].as_str()), (Some(0), Some("here")), "{json}");
+    assert_eq!(first["counters"]["peeks"].as_u64(), Some(0), "{json}");
+    assert!(
+        complaints(&output).contains("from the program\n"),
+        "the document is alone: {}",
+        complaints(&output)
+    );
+    let left = fs::read_dir(&temporary).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(left.count(), 0, "nothing is left");
+}
+
+#[test]
+fn where_no_process_tells_what_it_counted_that_is_said_and_mpirun_has_ended_as_it_did() {
+    let world = World::new("uncounted", MPICH);
+    let output = world.run(&["mpirun", "--stats", "-n", "2", "program"]);
+    assert_eq!(output.status.code(), Some(7));
+    assert!(out(&output).contains("FI_TAGMATCH_STATS="), "{}", out(&output));
+    assert!(complaints(&output).contains("0 of 2 processes have told"), "{}", complaints(&output));
+    let output = world.run(&["mpirun", "--stats", "die"]);
+    assert_eq!(output.status.code(), Some(137), "ended by a signal");
+    for more in [&["--stats", "--beside", "1"][..], &["--json"]] {
+        let output = world.run(&[&["mpirun"], more, &["program"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+    }
 }
 
 #[test]

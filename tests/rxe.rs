@@ -9,6 +9,8 @@
 mod bench;
 #[path = "rxe/benched.rs"]
 mod benched;
+#[path = "rxe/doing.rs"]
+mod doing;
 #[path = "rxe/killed.rs"]
 mod killed;
 #[path = "rxe/machines.rs"]

@@ -44,6 +44,8 @@ fn domains_of_a_process_are_shown_together() {
     let report = |pid, received| Report {
         pid,
         started: own_start(),
+        host: "here".into(),
+        rank: None,
         command: "some\u{1b}program".into(),
         counters: counters(received),
     };

@@ -103,6 +103,10 @@ impl Endpoint {
     #[cold]
     pub(super) fn fail(&mut self, error: DeviceError) -> EndpointError {
         let devices = self.transports.len();
+        if error == DeviceError::Forked {
+            // They are the parent's, and nothing is done to them here.
+            self.transports.drain(..).for_each(std::mem::forget);
+        }
         self.transports.clear();
         self.core.end_everything((0..devices).map(device_id), &error);
         self.core.failed.insert(EndpointError::Device(error)).clone()

@@ -7,6 +7,7 @@ use libc::{c_int, ssize_t};
 use super::abi;
 use crate::domain::Refusal;
 use crate::endpoint::{AddressError, EndpointError, Failure, NoClaim, PostError, SendRefused};
+use crate::seam::DeviceError;
 
 /// An error code of `fi_errno(3)`, positive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,8 +66,13 @@ impl From<Refusal> for Code {
 }
 
 impl From<EndpointError> for Code {
-    fn from(_: EndpointError) -> Self {
-        code(abi::FI_EIO)
+    fn from(error: EndpointError) -> Self {
+        match error {
+            EndpointError::Device(DeviceError::Forked) => code(abi::FI_EPERM),
+            EndpointError::Device(_) | EndpointError::Join(_) | EndpointError::JobKey { .. } => {
+                code(abi::FI_EIO)
+            }
+        }
     }
 }
 

@@ -208,8 +208,8 @@ pub const TABLE: [Parameter; 21] = [
     },
     Parameter {
         name: "STATS",
-        meaning: "Where counters go at the end: exit (standard error) or a file, to which they are appended; off: they are \
-                  not shown to `tagmatch stats` either.",
+        meaning: "Where counters go at the end: exit (standard error), a file, to which they are appended, or a directory, \
+                  in which there is a new file; off: they are not shown to `tagmatch stats` either.",
         range: Range::Text { least: 1 },
         default: "",
         twin: None,

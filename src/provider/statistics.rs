@@ -2,16 +2,18 @@
 //!
 //! A domain keeps its counters as text in memory of its own that has no name (`memfd_create(2)`), written anew once a second
 //! at most and while it makes progress. Whoever asks finds it among the descriptors of the process
-//! (`/proc/PID/fd`), which the same user may read. It is gone with the process, whatever ends that. Not here: who counts
-//! (`endpoint`, `offload`), and what is made of it (`tagmatch stats`).
+//! (`/proc/PID/fd`), which the same user may read. It is gone with the process, whatever ends that. At the end of the domain
+//! it is written to where `FI_TAGMATCH_STATS` says. Not here: who counts (`endpoint`, `offload`), and what is made of it
+//! (`tagmatch stats`, `tagmatch mpirun --stats`).
 
 use std::ffi::CString;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::device::check_file_length;
@@ -25,6 +27,10 @@ pub struct Report {
     pub pid: u32,
     /// When it was started, in ticks since the machine was (`/proc/PID/stat`, field 22).
     pub started: u64,
+    /// The name of its machine.
+    pub host: String,
+    /// Its rank in its job, where whoever started it says so.
+    pub rank: Option<u32>,
     /// Its program.
     pub command: String,
     /// Every counter with its name, of all endpoints of the domain together.
@@ -34,12 +40,18 @@ pub struct Report {
 impl Report {
     /// Of this process, with nothing counted.
     fn own() -> Self {
-        let command = fs::read_to_string("/proc/self/comm").unwrap_or_default();
+        // Either may hold anything, also line feeds.
+        let line = |file: &str| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
         let pid = std::process::id();
         Self {
             pid,
             started: started(pid).unwrap_or_default(),
-            command: command.trim_end().to_owned(),
+            host: line("/proc/sys/kernel/hostname"),
+            rank: RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()),
+            command: line("/proc/self/comm"),
             counters: Vec::new(),
         }
     }
@@ -53,25 +65,32 @@ impl Report {
             return None;
         }
         let (pid, started) = (head("pid")?.parse().ok()?, head("started")?.parse().ok()?);
+        let (host, rank) = (head("host")?.to_owned(), head("rank")?);
+        let rank = if rank == NO_RANK { None } else { Some(rank.parse().ok()?) };
         let command = head("command")?.to_owned();
-        let counter = |line: &str| {
+        let mut counters = Vec::new();
+        loop {
+            let line = lines.next()?;
+            if line == END {
+                return Some(Self { pid, started, host, rank, command, counters });
+            }
             let (name, value) = line.split_once(' ')?;
-            Some((name.to_owned(), value.parse().ok()?))
-        };
-        let counters = lines.map(counter).collect::<Option<_>>()?;
-        Some(Self { pid, started, command, counters })
+            counters.push((name.to_owned(), value.parse().ok()?));
+        }
     }
 
-    /// As it is written: a line each.
+    /// As it is written: a line each, and one at the end, without which it is not whole.
     #[must_use]
     pub fn text(&self) -> String {
-        let Self { pid, started, command, counters } = self;
-        let mut text =
-            format!("tagmatch-statistics {VERSION}\npid {pid}\nstarted {started}\ncommand {command}\n");
+        let Self { pid, started, host, rank, command, counters } = self;
+        let rank = rank.map_or_else(|| NO_RANK.to_owned(), |rank| rank.to_string());
+        let mut text = format!(
+            "tagmatch-statistics {VERSION}\npid {pid}\nstarted {started}\nhost {host}\nrank {rank}\ncommand {command}\n"
+        );
         for (name, value) in counters {
             let _ = writeln!(text, "{name} {value}");
         }
-        text
+        text + END + "\n"
     }
 
     /// Add what an endpoint counted.
@@ -122,6 +141,26 @@ pub fn reports() -> Vec<Report> {
     let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|pid| is_own(*pid)).flat_map(reports_of).collect()
+}
+
+/// What domains left in a directory that `FI_TAGMATCH_STATS` named, in the order of ranks. Other files are passed over.
+///
+/// # Errors
+/// The directory cannot be read: the error of the system.
+pub fn reports_in(folder: &Path) -> std::io::Result<Vec<Report>> {
+    let mut reports = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_file() {
+            continue;
+        }
+        let mut text = String::new();
+        let read = File::open(entry.path()).and_then(|file| file.take(LENGTH_MAX).read_to_string(&mut text));
+        reports.extend(read.ok().and_then(|_| Report::parse(&text)));
+    }
+    let place = |report: &Report| (report.rank, report.host.clone(), report.pid);
+    reports.sort_by_key(place);
+    Ok(reports)
 }
 
 /// Those of one process. Others of its descriptors are passed over, as is what is being written.
@@ -211,16 +250,27 @@ impl Drop for Publisher {
         if to == Path::new("exit") {
             // Standard error may be gone, or full.
             let _ = std::io::stderr().lock().write_all(self.ended.text().as_bytes());
-        } else {
-            // One write, so that those of several processes do not mix.
-            let written = OpenOptions::new().create(true).append(true).open(to);
-            let written = written.and_then(|mut file| file.write_all(self.ended.text().as_bytes()));
-            if let Err(error) = written {
-                let mut error_out = std::io::stderr().lock();
-                let _ = writeln!(error_out, "tagmatch: FI_TAGMATCH_STATS={}: {error}", to.display());
-            }
+        } else if let Err(error) = leave(to, &self.ended) {
+            let mut error_out = std::io::stderr().lock();
+            let _ = writeln!(error_out, "tagmatch: FI_TAGMATCH_STATS={}: {error}", to.display());
         }
     }
+}
+
+/// Write to a file, which others write to as well, or to a new one in a directory.
+fn leave(to: &Path, report: &Report) -> std::io::Result<()> {
+    let mut file = if to.is_dir() {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "-_.".contains(*letter);
+        let host: String = report.host.chars().filter(is_plain).collect();
+        let name = format!("{NAME}-{host}-{}-{}-{number}", report.pid, report.started);
+        OpenOptions::new().create_new(true).write(true).mode(0o600).open(to.join(name))?
+    } else {
+        OpenOptions::new().create(true).append(true).open(to)?
+    };
+    // One write, so that those of several processes do not mix.
+    file.write_all(report.text().as_bytes())
 }
 
 /// Sealed when all is there: who reads knows that it is.
@@ -261,7 +311,13 @@ pub const NAME: &str = "tagmatch-statistics";
 /// Of a text that is read.
 const LENGTH_MAX: u64 = 1 << 20;
 /// Of the format.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
+/// The last line.
+const END: &str = "end";
+/// What stands for the rank of a process that has none.
+const NO_RANK: &str = "-";
+/// Where those who start jobs say which rank a process has: PMIx (Open MPI, srun), Open MPI, PMI (MPICH), Slurm.
+const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 /// How old a file may be while there is progress.
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -271,11 +327,43 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_other_text_is_not() {
-        let report = Report { counters: vec![("received".into(), 7)], ..Report::own() };
-        assert_eq!(Report::parse(&report.text()), Some(report.clone()));
-        for wrong in ["", "tagmatch-statistics 2\n", &report.text().replace('7', "many")] {
-            assert_eq!(Report::parse(wrong), None, "{wrong}");
+        let counters = vec![("received".into(), 7)];
+        for rank in [None, Some(3)] {
+            let report = Report { rank, counters: counters.clone(), ..Report::own() };
+            let text = report.text();
+            assert_eq!(Report::parse(&text), Some(report.clone()));
+            let without_end = text.strip_suffix("end\n").expect("it ends so");
+            let other = text.replace("statistics 2", "statistics 1");
+            for wrong in [
+                "",
+                "tagmatch-statistics 2\n",
+                &text.replace("received 7", "received many"),
+                without_end,
+                &other,
+            ] {
+                assert_eq!(Report::parse(wrong), None, "{wrong}");
+            }
         }
+    }
+
+    #[test]
+    fn each_domain_leaves_a_file_of_its_own_in_a_directory() {
+        let folder = std::env::temp_dir().join(format!("tagmatch-statistics-test-{}", std::process::id()));
+        fs::create_dir(&folder).expect("there is room");
+        let report = |rank, host: &str| {
+            let counters = vec![("marked".into(), u64::from(rank))];
+            Report { rank: Some(rank), host: host.into(), counters, ..Report::own() }
+        };
+        // A name may be anything.
+        for (rank, host) in [(10, "one"), (2, "../two")] {
+            leave(&folder, &report(rank, host)).expect("there is room");
+        }
+        fs::write(folder.join("another"), "something else").expect("there is room");
+        fs::create_dir(folder.join("folder")).expect("there is room");
+        let left = reports_in(&folder);
+        fs::remove_dir_all(&folder).expect("it is this test's");
+        assert_eq!(left.expect("it is there"), [report(2, "../two"), report(10, "one")]);
+        assert!(reports_in(&folder).is_err(), "it is gone");
     }
 
     #[test]

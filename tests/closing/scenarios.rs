@@ -7,11 +7,11 @@ use std::time::Instant;
 use crate::{MANY, inside, over};
 use tagmatch::device::transport::Payload;
 use tagmatch::endpoint::{
-    Address, Completed, Config, Endpoint, Failure, Level, Post, Send, SendRefused, Space,
+    Address, Completed, Config, Endpoint, EndpointError, Failure, Level, Post, Send, SendRefused, Space,
 };
 use tagmatch::engine::Kind;
 use tagmatch::ids::{Ignore, Tag};
-use tagmatch::seam::Buffer;
+use tagmatch::seam::{Buffer, DeviceError};
 
 fn open() -> Endpoint {
     over::open(Config::default(), 0)
@@ -294,6 +294,61 @@ fn fork_and_drop() {
     // SAFETY: it is our child, and nobody asks how it ended.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     assert_eq!((lost, refusal), (1, Err(SendRefused::Unreachable(Failure::Refused))));
+}
+
+#[test]
+fn a_child_that_uses_its_parents_endpoint_is_told_so_and_the_parent_goes_on() {
+    inside(
+        "scenarios::a_child_that_uses_its_parents_endpoint_is_told_so_and_the_parent_goes_on",
+        fork_and_use,
+    );
+}
+
+fn fork_and_use() {
+    let (mut own, mut peer, began) = (open(), open(), Instant::now());
+    own.set_address(Address(0), peer.name()).unwrap();
+    let area = memory(&[0; 64]);
+    peer.post(&post(DATA, area, 1)).unwrap();
+    let text = |text| message(Address(0), DATA, Payload::Copied(text), Level::Inject);
+    while own.send(&text(b"before")).is_err() {
+        own.progress(began.elapsed()).unwrap();
+        peer.progress(began.elapsed()).unwrap();
+    }
+    // SAFETY: the child allocates, which the C library allows, takes no lock of the test's, and ends by itself.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let forked = EndpointError::Device(DeviceError::Forked);
+        // What was not taken goes nowhere, whatever is said of it at first.
+        let first = own.send(&text(b"of the child")).is_err();
+        let told = own.progress(began.elapsed()) == Err(forked.clone());
+        let then = own.send(&text(b"of the child")) == Err(SendRefused::Endpoint(forked));
+        let posted = own.post(&post(DATA, area, 2)).is_err();
+        drop(own);
+        // SAFETY: the process ends.
+        unsafe { libc::_exit(if first && told && then && posted { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: it is our child, and the place is ours.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } != child {}
+    assert_eq!(status, 0, "ended by itself, and was told");
+    let mut received = Vec::new();
+    for expected in [&b"before"[..], b"after"] {
+        while received.len() < expected.len() {
+            own.progress(began.elapsed()).unwrap();
+            peer.progress(began.elapsed()).unwrap();
+            while let Some(done) = peer.poll_completion() {
+                let Completed::Received { placed, .. } = done.what else { panic!("{done:?}") };
+                received = read(area, usize::try_from(placed).unwrap());
+            }
+        }
+        assert_eq!(received, expected);
+        if expected == b"before" {
+            received.clear();
+            peer.post(&post(DATA, area, 1)).unwrap();
+            assert_eq!(own.send(&text(b"after")), Ok(()));
+        }
+    }
+    assert_eq!((own.statistics().lost, peer.statistics().lost), (0, 0));
 }
 
 const NAMES: &str = "TAGMATCH_TEST_NAMES";

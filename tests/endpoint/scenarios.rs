@@ -1,5 +1,8 @@
 //! The scenarios that `endpoint` runs over a simulated network, over real transports.
 
+#[path = "../../src/device/tests/ports.rs"]
+mod ports;
+
 use std::time::Instant;
 
 use super::over::open;
@@ -44,7 +47,16 @@ pub(crate) struct Net {
 
 impl Net {
     pub(crate) fn new(count: usize, config: Config) -> Self {
-        let endpoints: Vec<_> = (0..count).map(|_| Some(open(config.clone(), 0))).collect();
+        Self::at_ports(count, config, || 0)
+    }
+
+    /// Some of them will come back under their names.
+    fn lasting(count: usize, config: Config) -> Self {
+        Self::at_ports(count, config, ports::lasting_port)
+    }
+
+    fn at_ports(count: usize, config: Config, port: impl Fn() -> u16) -> Self {
+        let endpoints: Vec<_> = (0..count).map(|_| Some(open(config.clone(), port()))).collect();
         let names = endpoints.iter().flatten().map(|endpoint| endpoint.name().to_vec()).collect();
         let said = vec![Vec::new(); count];
         let mut net = Self { endpoints, names, said, config, began: Instant::now() };
@@ -245,8 +257,34 @@ fn b13_b14_claims_and_discards_of_all_lengths() {
 }
 
 #[test]
+fn a_receive_whose_sender_closes_while_its_payload_is_read_ends_as_lost_and_not_as_unreadable() {
+    const LENGTH: usize = 8 << 20;
+    let mut lost = 0;
+    for steps in 0..12 {
+        let mut net = Net::new(2, Config::default());
+        net.post(0, Space::Tagged, Some(1), 1, LENGTH, 1);
+        net.send(1, &message(0, 1, memory(&bytes(1, LENGTH)), 2));
+        (0..steps).for_each(|_| net.step());
+        let now = net.began.elapsed();
+        net.at(1).close(now);
+        match net.ended(0, 1) {
+            Completed::Failed(failure) => {
+                assert_eq!(failure, Failure::Lost, "after {steps} steps");
+                lost += 1;
+            }
+            Completed::Received { address, placed, .. } => {
+                assert_eq!(read(address, placed), bytes(1, LENGTH), "after {steps} steps");
+            }
+            other => panic!("{other:?} after {steps} steps"),
+        }
+        net.until("the endpoint is closed", |net| net.at(1).is_closed());
+    }
+    assert!(lost > 0, "at once nothing has been read");
+}
+
+#[test]
 fn b28_b29_b32_a_peer_dies_in_the_middle_and_comes_back() {
-    let mut net = Net::new(3, Config::default());
+    let mut net = Net::lasting(3, Config::default());
     for round in 0..10 {
         let contexts = 1000 * (round + 1);
         // A rendezvous that nobody takes, and one that is being read.
@@ -277,7 +315,7 @@ fn b28_b29_b32_a_peer_dies_in_the_middle_and_comes_back() {
 
 #[test]
 fn b29_a_peer_that_is_not_there_is_refused_once_and_reached_when_it_is() {
-    let mut net = Net::new(2, Config::default());
+    let mut net = Net::lasting(2, Config::default());
     net.endpoints[1] = None;
     let send = message(1, 1, memory(b"m"), 1);
     net.until("it is refused", |net| {

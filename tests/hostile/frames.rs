@@ -394,7 +394,7 @@ fn answer(swarm: &Swarm, heard: &mut Heard, random: &mut Random) -> Option<Vec<u
     let (number, left) = heard.reads[at];
     if random.chance(200) || left > 1 << 21 {
         heard.reads.swap_remove(at);
-        return Some(read_frame(5, number, b""));
+        return Some(read_frame(random.pick(&[5, 6]), number, b""));
     }
     let more = u64::from(random.chance(swarm.forged / 10));
     let length = usize::try_from(left + more).unwrap().min(1 + random.below(BYTES.len()));

@@ -1,8 +1,8 @@
 //! One job: a program on so many ranks, by `tagmatch mpirun`, with a limit of time.
 
 use crate::installed::{Mpi, folder};
+use serde_json::Value;
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -92,19 +92,19 @@ impl Setup {
         );
     }
 
-    /// The job must end well: counters of all its processes together.
+    /// The job must end well, and each of its processes tell what it counted: the counters of all together.
     pub(crate) fn counters(&self, job: Job) -> HashMap<String, u64> {
-        let file = folder().join(format!("counters-{}-{}", std::process::id(), job.program));
-        let output = self.run_with(job, &[("FI_TAGMATCH_STATS", file.as_os_str())]);
+        let output = self.run_with(job, &["--stats", "--json"]);
         let said = text(&output);
         assert!(output.status.success(), "{job:?}: {}: {said}", output.status);
-        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let _removed = fs::remove_file(&file);
-        let mut counters = HashMap::new();
-        for (name, value) in text.lines().filter_map(|line| line.split_once(' ')) {
-            *counters.entry(name.to_owned()).or_default() += value.parse::<u64>().unwrap_or(0);
-        }
-        counters
+        let told: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{job:?}: {error}: {said}"));
+        let processes = told["processes"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ranks: Vec<_> = processes.iter().map(|process| process["rank"].as_u64()).collect();
+        let all: Vec<_> = (0..u64::from(job.ranks)).map(Some).collect();
+        assert_eq!((ranks, told["asked"].as_u64()), (all, Some(job.ranks.into())), "{job:?}: {said}");
+        let total = told["total"].as_object().into_iter().flatten();
+        total.filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect()
     }
 
     /// The job must fail in time: what it said.
@@ -120,7 +120,8 @@ impl Setup {
         self.run_with(job, &[])
     }
 
-    fn run_with(&self, job: Job, variables: &[(&str, &OsStr)]) -> Output {
+    /// With more arguments of `tagmatch mpirun`.
+    fn run_with(&self, job: Job, more: &[&str]) -> Output {
         let ready = self.mpi.ready();
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut command = Command::new("timeout");
@@ -129,7 +130,7 @@ impl Setup {
             command.args([env!("CARGO_BIN_EXE_tagmatch"), "hca", "--"]);
         }
         command.args([env!("CARGO_BIN_EXE_tagmatch"), "mpirun", "--mpirun"]);
-        command.arg(&ready.mpirun).args(self.arguments);
+        command.arg(&ready.mpirun).args(self.arguments).args(more);
         command.args(["-n", &job.ranks.to_string()]);
         if self.way == Way::Mixed {
             command.args(["sh", "-c", RANK_0_APART]);
@@ -143,7 +144,6 @@ impl Setup {
                 command.env_remove(name);
             }
         }
-        command.envs(variables.iter().copied());
         // What is not said here would be as the provider likes it.
         command.env("FI_TAGMATCH_SHM", if self.way == Way::Network { "0" } else { "1" });
         command.env("TAGMATCH_FI_LIB", &self.library).stdin(Stdio::null());

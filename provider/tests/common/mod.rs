@@ -5,6 +5,8 @@
 pub(crate) mod counted;
 pub(crate) mod library;
 pub(crate) mod pair;
+#[path = "../../../src/device/tests/ports.rs"]
+pub(crate) mod ports;
 pub(crate) mod side;
 
 pub(crate) use library::{Fabric, fabric};

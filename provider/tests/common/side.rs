@@ -1,9 +1,7 @@
 //! One endpoint of an application with what belongs to it, and calls of it as the headers' inline functions make them.
 
 use std::ffi::{c_int, c_void};
-use std::net::{Ipv4Addr, TcpListener};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tagmatch::provider::abi::{
     self, fi_av_attr, fi_cntr_attr, fi_cq_attr, fi_cq_err_entry, fi_cq_tagged_entry, fi_info, fi_msg,
@@ -11,6 +9,7 @@ use tagmatch::provider::abi::{
 };
 
 use super::library::{Fabric, fabric};
+use super::ports::lasting_port;
 use super::{ROUNDS, minus};
 
 /// How a side is set up.
@@ -493,17 +492,5 @@ impl Drop for Side {
             assert_eq!(close(self.fabric), 0);
         }
         super::counted::leave();
-    }
-}
-
-/// A port below those that the system deals out (from 32,768 on), which is free now; each is given once.
-fn lasting_port() -> u16 {
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id().wrapping_mul(97).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(10_000 + number % 20_000).unwrap();
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
     }
 }

@@ -35,7 +35,7 @@ fn programs_started_by_the_command_share_a_card() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && said.contains("max_num_tags:\t\t\t127"), "{said}");
 
-    let port = common::free_port();
+    let port = common::lasting_port();
     // The client asks again until the server listens.
     let script = format!(
         "ibv_rc_pingpong -p {port} -n 50 & until ibv_rc_pingpong -p {port} -n 50 127.0.0.1 2>/dev/null; do :; done; wait $!"

@@ -68,6 +68,9 @@ macro_rules! where_the_transport_reads {
         $(const _: fn(Rig) = $name;)*
     };
 }
+#[path = "../../../src/device/tests/ports.rs"]
+mod ports;
+
 use where_the_transport_reads;
 use where_the_transport_reads as where_the_listed_transport_reads;
 

@@ -5,14 +5,14 @@
 //! program ended. How it works: docs/simulated-hca.md.
 
 use crate::output::{complain, harmless};
+use crate::run_directory::RunDirectory;
 use crate::{End, HcaArguments};
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File};
+use std::fs;
 use std::io::{self, Write};
-use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -36,13 +36,13 @@ struct Failure {
 fn run_program(arguments: &HcaArguments) -> Result<u8, Failure> {
     let no_device = |what| Failure { code: CODE_NO_DEVICE, what };
     let library = library().map_err(no_device)?;
-    let run = RunDirectory::new().map_err(no_device)?;
+    let run = RunDirectory::new(PREFIX).map_err(no_device)?;
     let [program, rest @ ..] = arguments.program.as_slice() else {
         return Err(Failure { code: CODE_NO_DEVICE, what: "there is no program to run".into() });
     };
     let mut command = Command::new(program);
     command.args(rest);
-    let library = run.loadable(library).map_err(no_device)?;
+    let library = loadable(&run, library).map_err(no_device)?;
     match launch::run(on_card(&mut command, &library, &run, &options(arguments)), &run.alive) {
         Ok(status) => Ok(code(status)),
         Err(error) => {
@@ -74,9 +74,9 @@ pub(crate) fn run_driven(arguments: &[OsString], tags: u32) -> Result<ExitStatus
     if env::var_os(AGAIN).is_some() {
         return Err(format!("{} was preloaded, and its functions are not there", library.display()));
     }
-    let run = RunDirectory::new()?;
+    let run = RunDirectory::new(PREFIX)?;
     let program = env::current_exe().map_err(|error| format!("this program is nowhere: {error}"))?;
-    let library = run.loadable(library)?;
+    let library = loadable(&run, library)?;
     let mut command = Command::new(program);
     command.args(arguments).env(AGAIN, "1");
     let command = on_card(&mut command, &library, &run, &format!("tags={tags},{DRIVEN}"));
@@ -138,115 +138,29 @@ fn library() -> Result<PathBuf, String> {
 }
 
 /// How the program ended, as a shell says it.
-fn code(status: ExitStatus) -> u8 {
+pub(crate) fn code(status: ExitStatus) -> u8 {
     let by_signal = status.signal().map(|signal| 128 + signal);
     let code = status.code().or(by_signal);
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// A directory of this run's own, removed at its end. Fields are dropped in this order.
-struct RunDirectory {
-    /// Locked as long as the run lasts: the programs hold it too.
-    alive: File,
-    path: Removed,
-}
-
-/// A directory that is removed if nobody holds its lock any more.
-struct Removed(PathBuf);
-
-impl Deref for Removed {
-    type Target = Path;
-
-    fn deref(&self) -> &Path {
-        &self.0
+/// The library by a path that can stand in a list of libraries to preload, where spaces and colons separate: its
+/// own, or that of a link in the run directory.
+fn loadable(run: &RunDirectory, library: PathBuf) -> Result<PathBuf, String> {
+    let can_stand = |path: &Path| !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte));
+    if can_stand(&library) {
+        return Ok(library);
     }
-}
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        remove_unused(&self.0);
+    let link = run.path.join(LIBRARY);
+    if !can_stand(&link) {
+        let path = run.path.display();
+        return Err(format!(
+            "{} cannot be preloaded, nor what is in {path}: set TMPDIR to a directory without spaces and colons",
+            library.display()
+        ));
     }
-}
-
-impl RunDirectory {
-    fn new() -> Result<Self, String> {
-        let failed =
-            |error| format!("there can be no run directory in {}: {error}", env::temp_dir().display());
-        // The programs may go elsewhere.
-        let parent = std::path::absolute(env::temp_dir()).map_err(failed)?;
-        Self::make(&parent).map_err(failed)
-    }
-
-    fn make(parent: &Path) -> io::Result<Self> {
-        remove_stale(parent);
-        for number in 0..u32::MAX {
-            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => {
-                    // Locked before it has its name: whoever finds it free knows that the run is over.
-                    let alive = File::create(path.join("new"))?;
-                    alive.lock()?;
-                    fs::rename(path.join("new"), path.join(ALIVE))?;
-                    return Ok(Self { alive, path: Removed(path) });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::from(io::ErrorKind::AlreadyExists))
-    }
-
-    /// The library by a path that can stand in a list of libraries to preload, where spaces and colons separate: its
-    /// own, or that of a link in this directory.
-    fn loadable(&self, library: PathBuf) -> Result<PathBuf, String> {
-        let can_stand = |path: &Path| !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte));
-        if can_stand(&library) {
-            return Ok(library);
-        }
-        let link = self.path.join(LIBRARY);
-        if !can_stand(&link) {
-            let path = self.path.display();
-            return Err(format!(
-                "{} cannot be preloaded, nor what is in {path}: set TMPDIR to a directory without spaces and colons",
-                library.display()
-            ));
-        }
-        let linked = symlink(&library, &link).map(|()| link);
-        linked.map_err(|error| format!("{} cannot be linked: {error}", library.display()))
-    }
-}
-
-/// Remove the directories of runs that were killed, where no program of them is left. A run that lives removes its own.
-fn remove_stale(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else {
-        return;
-    };
-    for entry in entries.filter_map(Result::ok) {
-        let name = entry.file_name();
-        let Some(number) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        let process = number.split('-').next().unwrap_or_default();
-        if !Path::new("/proc").join(process).exists() {
-            remove_unused(&entry.path());
-        }
-    }
-}
-
-/// Remove a run directory of this user's whose lock is free. Others may put anything into a folder that all share: what
-/// is no such directory is left alone, and does not keep who looks at it.
-fn remove_unused(path: &Path) {
-    let is_own = |found: fs::Metadata| {
-        found.is_dir() && fs::metadata("/proc/self").is_ok_and(|own| own.uid() == found.uid())
-    };
-    if !fs::symlink_metadata(path).is_ok_and(is_own) {
-        return;
-    }
-    // To open a pipe would wait for whoever writes to it.
-    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
-    let Ok(alive) = File::options().read(true).custom_flags(flags).open(path.join(ALIVE)) else { return };
-    if alive.metadata().is_ok_and(|found| found.is_file()) && alive.try_lock().is_ok() {
-        // Nobody is left who could be told of a failure; the next run tries again.
-        let _ = fs::remove_dir_all(path);
-    }
+    let linked = symlink(&library, &link).map(|()| link);
+    linked.map_err(|error| format!("{} cannot be linked: {error}", library.display()))
 }
 
 const LIBRARY: &str = "libtagmatch_hca.so";
@@ -258,7 +172,6 @@ pub(crate) const DRIVEN: &str = "drive=steps";
 const AGAIN: &str = "TAGMATCH_AGAIN";
 const VARIABLE: &str = "TAGMATCH_HCA_LIB";
 const PREFIX: &str = "tagmatch-hca-run-";
-const ALIVE: &str = "alive";
 /// As `env` and `timeout` have it: they themselves failed, the program cannot be run, there is none.
 const CODE_NO_DEVICE: u8 = 125;
 const CODE_NOT_RUN: u8 = 126;

@@ -24,6 +24,8 @@ mod pair;
 mod reasons;
 mod replay;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod run_directory;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod rxe;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod sender;
@@ -179,10 +181,16 @@ struct MpirunArguments {
     verbose: bool,
     /// Run the program so often over the provider, and as often over the MPI's own transports, in turns; show the times
     /// that it tells (lines `time NAME 1.5 us OF-WHAT`) and their ratios.
-    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, group = "figures", value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=1000))]
     beside: Option<u32>,
-    /// With --beside: print one JSON document instead of a table.
-    #[arg(long, requires = "beside")]
+    /// When the job has ended, show what its endpoints have counted, on standard error: what was matched in hardware, what
+    /// went through shared memory, bytes and all else that `tagmatch stats` shows, of all processes and of each.
+    #[cfg(target_pointer_width = "64")]
+    #[arg(long, group = "figures")]
+    stats: bool,
+    /// With --beside or --stats: print one JSON document instead of a table. What the program writes to standard output
+    /// goes to standard error with --stats.
+    #[arg(long, requires = "figures")]
     json: bool,
     /// Arguments of mpirun, the first of which ends those of this command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]

@@ -7,6 +7,8 @@
 
 mod beside;
 mod command_line;
+#[cfg(target_pointer_width = "64")]
+mod counted;
 mod kind;
 pub(crate) mod place;
 mod settings;
@@ -39,7 +41,14 @@ pub(crate) enum TagLayout {
 
 /// Become mpirun: the exit code where that did not come to pass.
 pub(crate) fn run(arguments: &MpirunArguments) -> u8 {
-    match prepare(&arguments.common, &arguments.arguments) {
+    #[cfg(target_pointer_width = "64")]
+    if arguments.stats {
+        return run_counted(arguments).unwrap_or_else(|failure| {
+            say(failure.what);
+            failure.code
+        });
+    }
+    match prepare(&arguments.common, &arguments.arguments, None) {
         Ok(prepared) => match arguments.beside {
             None => execute(&prepared, arguments),
             Some(rounds) => compare(&prepared, arguments, rounds),
@@ -53,7 +62,7 @@ pub(crate) fn run(arguments: &MpirunArguments) -> u8 {
 
 /// Print what `mpirun` would set, as lines for a shell.
 pub(crate) fn print_environment(arguments: &EnvArguments) -> End {
-    match prepare(&arguments.common, &[]) {
+    match prepare(&arguments.common, &[], None) {
         Ok(Prepared { settings, .. }) if arguments.json => output::write_json(&settings, End::AsExpected),
         Ok(Prepared { settings, .. }) => {
             let set = settings.iter().filter(|setting| !setting.is_kept);
@@ -80,7 +89,11 @@ struct Prepared {
     settings: Vec<Setting>,
 }
 
-fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Failure> {
+fn prepare(
+    common: &MpiArguments,
+    arguments: &[OsString],
+    statistics: Option<&str>,
+) -> Result<Prepared, Failure> {
     let nothing = |what| Failure { code: CODE_NOT_SET_UP, what };
     let launcher = Launcher::find(common.mpirun.as_deref())
         .map_err(|missing| Failure { code: CODE_NOT_FOUND, what: missing })?;
@@ -91,6 +104,7 @@ fn prepare(common: &MpiArguments, arguments: &[OsString]) -> Result<Prepared, Fa
         offload: common.tm.clone(),
         network: common.net.clone(),
         device: common.device.clone(),
+        statistics: statistics.map(str::to_owned),
         may_be_root: common.allow_run_as_root,
         oversubscribe: common.oversubscribe,
     };
@@ -116,13 +130,28 @@ fn compare(prepared: &Prepared, arguments: &MpirunArguments, rounds: u32) -> u8 
     }
 }
 
-/// Only what is never returns from here.
-fn execute(prepared: &Prepared, arguments: &MpirunArguments) -> u8 {
+/// Run mpirun, and show what was counted: the exit code.
+#[cfg(target_pointer_width = "64")]
+fn run_counted(arguments: &MpirunArguments) -> Result<u8, Failure> {
+    let left = counted::Left::new().map_err(|what| Failure { code: CODE_NOT_SET_UP, what })?;
+    let prepared = prepare(&arguments.common, &arguments.arguments, Some(left.path()))?;
+    counted::run(&prepared, arguments, &handed(&prepared, arguments), &left)
+}
+
+/// The command line of mpirun.
+fn handed(prepared: &Prepared, arguments: &MpirunArguments) -> Vec<OsString> {
     let Prepared { launcher, settings } = prepared;
     let all = settings::forwarding(launcher, settings, &variables(), &arguments.arguments);
     if arguments.verbose {
         tell(prepared, &all);
     }
+    all
+}
+
+/// Only what is never returns from here.
+fn execute(prepared: &Prepared, arguments: &MpirunArguments) -> u8 {
+    let Prepared { launcher, settings } = prepared;
+    let all = handed(prepared, arguments);
     let set = settings.iter().filter(|setting| !setting.is_kept);
     let set = set.map(|setting| (&setting.name, &setting.value));
     let error = Command::new(&launcher.path).args(&all).envs(set).exec();

@@ -11,10 +11,34 @@ use tagmatch::provider::statistics::{Report, reports};
 
 /// A process.
 #[derive(Debug, Serialize)]
-struct Process {
+pub(crate) struct Process {
+    host: String,
     pid: u32,
+    /// In its job, where it has one.
+    rank: Option<u32>,
     command: String,
     counters: BTreeMap<String, u64>,
+}
+
+impl Process {
+    /// Of its column: two lines where it has a rank.
+    pub(crate) fn heading(&self) -> String {
+        let Self { pid, rank, command, .. } = self;
+        let heading = match rank {
+            Some(rank) => format!("rank {rank}\n{pid}"),
+            None => output::harmless(format_args!("{pid} {command}")),
+        };
+        heading
+    }
+
+    /// How far one has counted.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or_default()
+    }
+
+    fn is_of(&self, report: &Report) -> bool {
+        self.pid == report.pid && self.host == report.host
+    }
 }
 
 /// Show them.
@@ -45,13 +69,14 @@ fn is_asked(arguments: &StatsArguments, report: &Report) -> bool {
     arguments.pids.is_empty() || arguments.pids.contains(&report.pid)
 }
 
-/// All domains of a process together.
-fn processes(reports: &[Report]) -> Vec<Process> {
+/// All domains of a process together. They are next to each other.
+pub(crate) fn processes(reports: &[Report]) -> Vec<Process> {
     let mut processes: Vec<Process> = Vec::new();
     for report in reports {
-        if processes.last().is_none_or(|last| last.pid != report.pid) {
-            let command = report.command.clone();
-            processes.push(Process { pid: report.pid, command, counters: BTreeMap::new() });
+        if !processes.last().is_some_and(|last| last.is_of(report)) {
+            let Report { pid, rank, .. } = *report;
+            let (host, command) = (report.host.clone(), report.command.clone());
+            processes.push(Process { host, pid, rank, command, counters: BTreeMap::new() });
         }
         let Some(process) = processes.last_mut() else { continue };
         for (name, value) in &report.counters {
@@ -64,13 +89,12 @@ fn processes(reports: &[Report]) -> Vec<Process> {
 /// A row a counter, a column a process; counters that are 0 everywhere only with `--all`.
 fn table(reports: &[Report], all: bool) -> String {
     let processes = processes(reports);
-    let heading = |process: &Process| output::harmless(format_args!("{} {}", process.pid, process.command));
-    let mut table = Table::new(std::iter::once("counter".into()).chain(processes.iter().map(heading)));
+    let mut table =
+        Table::new(std::iter::once("counter".into()).chain(processes.iter().map(Process::heading)));
     let names = reports.first().map_or(&[][..], |report| &report.counters);
     for (name, _) in names {
-        let value = |process: &Process| process.counters.get(name).copied().unwrap_or_default();
-        if all || processes.iter().any(|process| value(process) > 0) {
-            let cells = processes.iter().map(|process| value(process).to_string());
+        if all || processes.iter().any(|process| process.counter(name) > 0) {
+            let cells = processes.iter().map(|process| process.counter(name).to_string());
             table.row(std::iter::once(name.clone()).chain(cells).collect());
         }
     }

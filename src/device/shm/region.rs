@@ -13,6 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
 use crate::device::host_memory::Stretch;
+use crate::device::sockets::process::Process;
 use crate::device::sockets::sys::{self, result};
 
 /// See the module.
@@ -22,7 +23,7 @@ pub(super) struct Region {
     /// Bytes of each area.
     area: usize,
     /// The process that has mapped it: in a child that was forked the place is the child's.
-    process: u32,
+    process: Process,
 }
 
 // SAFETY: the mapping is this value's alone, and belongs to no thread.
@@ -71,7 +72,7 @@ impl Region {
         }
         let base =
             NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let region = Self { base, area, process: std::process::id() };
+        let region = Self { base, area, process: Process::current() };
         let first = WORDS_LENGTH + area;
         let places = [
             (0, 0, WORDS_LENGTH),
@@ -186,7 +187,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         // A child has no part in it (`MADV_DONTFORK`), and has mapped there since whatever it wanted.
-        if self.process != std::process::id() {
+        if !self.process.is_current() {
             return;
         }
         // SAFETY: the mapping is this value's, and no reference into it outlives it.

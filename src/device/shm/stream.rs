@@ -262,13 +262,20 @@ impl Stream for ShmStream {
         if end.is_none_or(|end| end > length) || length > isize::MAX as u64 {
             return Direct::Not;
         }
-        match direct::read(process, address.wrapping_add(remote.address), into) {
-            // While its socket is there, the process has its number, and nobody else.
-            Ok(()) if rings.offer_of(remote.key) == Some(offer) && socket::is_there(&self.socket) => {
-                Direct::Done
-            }
+        let result = direct::read(process, address.wrapping_add(remote.address), into);
+        // While its socket is there, the process has its number, and nobody else.
+        let stands = || rings.offer_of(remote.key) == Some(offer) && socket::is_there(&self.socket);
+        match result {
+            Ok(()) if stands() => Direct::Done,
             Ok(()) => Direct::Not,
-            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Direct::Refused,
+            // Whoever took it back may have freed it, and whoever has closed may have ended.
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+                if stands() {
+                    Direct::Refused
+                } else {
+                    Direct::Not
+                }
+            }
             Err(_) => {
                 self.process = None;
                 Direct::Not

@@ -6,6 +6,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
+use super::process::Process;
 use super::sys::{self, Epoll};
 use super::{OpenError, address};
 
@@ -18,7 +19,7 @@ pub struct Listener<L: Listens = TcpListener> {
     /// Turns since it is left alone; 0: it is not.
     paused: usize,
     /// The process that it belongs to, whoever was forked from it.
-    process: u32,
+    process: Process,
 }
 
 /// What came of accepting.
@@ -95,7 +96,7 @@ impl<L: Listens> Listener<L> {
         socket.stop_waiting().map_err(OpenError::of("fcntl"))?;
         let epoll = Epoll::new().map_err(OpenError::of("epoll_create1"))?;
         epoll.add(&socket, watched_as, false).map_err(OpenError::of("epoll_ctl"))?;
-        Ok((Self { socket, watched_as, paused: 0, process: std::process::id() }, epoll))
+        Ok((Self { socket, watched_as, paused: 0, process: Process::current() }, epoll))
     }
 
     /// Whoever is next, without waiting.
@@ -147,8 +148,9 @@ impl<L: Listens> Listener<L> {
     }
 
     /// Whether this is the process that listens, and not a child that was forked from it.
+    #[inline]
     pub(in crate::device) fn is_own(&self) -> bool {
-        self.process == std::process::id()
+        self.process.is_current()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ids::LinkId;
 /// parent's, and nothing is done to them.
 impl<M: Medium> Drop for StreamTransport<M> {
     fn drop(&mut self) {
-        if self.medium.listener().is_own() {
+        if self.is_own() {
             self.links.iter_mut().for_each(|link| link.stream.end());
         }
     }
@@ -39,7 +39,7 @@ impl<M: Medium> StreamTransport<M> {
         }
         pending.notice(Notice::Closed { link: id, reason });
         // A child of this process may have the descriptor too.
-        if self.medium.listener().is_own() {
+        if self.is_own() {
             link.stream.end();
         }
         drop(link.stream);

@@ -22,8 +22,10 @@ pub(in crate::device) enum Kind {
     Read = 3,
     /// The number of such a request, and the bytes that come next.
     ReadData = 4,
-    /// The number of such a request, of which nothing more will come.
+    /// The number of such a request, of which nothing more will come: the memory cannot be read.
     ReadRefused = 5,
+    /// The number of such a request, of which nothing more will come: the key stands for nothing here, or not any more.
+    ReadWithdrawn = 6,
 }
 
 /// What a peer asks for.
@@ -65,7 +67,8 @@ impl Head {
             3 => Kind::Read,
             4 => Kind::ReadData,
             5 => Kind::ReadRefused,
-            kind => return Err(format!("a frame of kind {kind}; there are 1 to 5")),
+            6 => Kind::ReadWithdrawn,
+            kind => return Err(format!("a frame of kind {kind}; there are 1 to 6")),
         };
         if reserved != [0; 3] {
             return Err(format!("the reserved bytes of a frame are {reserved:?}"));

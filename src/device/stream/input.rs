@@ -6,11 +6,12 @@ use super::frame::{Head, IMMEDIATE_LENGTH, Kind, NUMBER_LENGTH, ReadRequest};
 use super::link::Link;
 use super::medium::{PEEKED, Stream};
 use super::parts::Parts;
+use super::reads::UNREADABLE;
 use crate::device::inbox::{Body, Incoming, Taken, Target, Teller, Violation, WholePlace};
 use crate::device::sockets::status::{is_nothing, reason_of};
 use crate::device::sockets::sys;
 use crate::device::transport::{CloseReason, Reaction};
-use crate::seam::Header;
+use crate::seam::{DataError, Header};
 use crate::wire::{Eager, SendFlags};
 
 /// How far reading from a link got.
@@ -219,7 +220,9 @@ impl Parts {
                 let taken = self.take_message(link, head.length, immediate, rest, teller)?;
                 taken.map(|taken| taken + IMMEDIATE_LENGTH)
             }
-            Kind::Read | Kind::ReadData | Kind::ReadRefused => self.take_read(link, head, rest, teller)?,
+            Kind::Read | Kind::ReadData | Kind::ReadRefused | Kind::ReadWithdrawn => {
+                self.take_read(link, head, rest, teller)?
+            }
         };
         Ok(taken.map(|taken| taken + Head::LENGTH))
     }
@@ -278,7 +281,9 @@ impl Parts {
         let is_good = match head.kind {
             Kind::Read => length == ReadRequest::LENGTH,
             Kind::ReadData => length > NUMBER_LENGTH,
-            Kind::ReadRefused | Kind::Message | Kind::MessageWithImmediate => length == NUMBER_LENGTH,
+            Kind::ReadRefused | Kind::ReadWithdrawn | Kind::Message | Kind::MessageWithImmediate => {
+                length == NUMBER_LENGTH
+            }
         };
         if !is_good {
             return Err(Violation(format!("a frame of kind {:?} and {length} bytes", head.kind)));
@@ -295,8 +300,13 @@ impl Parts {
         let Some(number) = rest.first_chunk().map(|number| u64::from_be_bytes(*number)) else {
             return Ok(None);
         };
-        if head.kind == Kind::ReadRefused {
-            self.refused(link, number, teller)?;
+        let refusal = match head.kind {
+            Kind::ReadRefused => Some(UNREADABLE),
+            Kind::ReadWithdrawn => Some(DataError::PathLost),
+            Kind::Read | Kind::ReadData | Kind::Message | Kind::MessageWithImmediate => None,
+        };
+        if let Some(why) = refusal {
+            self.refused(link, number, why, teller)?;
             return Ok(Some(NUMBER_LENGTH));
         }
         let Some(index) = self.reads.find(link.id, number) else {

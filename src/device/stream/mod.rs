@@ -109,6 +109,17 @@ impl<M: Medium> StreamTransport<M> {
         self.links.len()
     }
 
+    /// A child of the process that opened it shares its sockets, has nothing of its memory, and may use neither.
+    #[inline]
+    fn is_own(&self) -> bool {
+        self.medium.listener().is_own()
+    }
+
+    #[inline]
+    fn must_be_own(&self) -> Result<(), DeviceError> {
+        if self.is_own() { Ok(()) } else { Err(DeviceError::Forked) }
+    }
+
     fn submit_one(&mut self, command: &Command) -> Result<(), DeviceError> {
         match command {
             Command::Answer { message, answer } => {
@@ -163,6 +174,7 @@ impl<M: Medium> Device for StreamTransport<M> {
     }
 
     fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError> {
+        self.must_be_own()?;
         for command in commands {
             self.submit_one(command)?;
         }
@@ -170,6 +182,7 @@ impl<M: Medium> Device for StreamTransport<M> {
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
+        self.must_be_own()?;
         self.write_unsent();
         Ok(())
     }
@@ -193,6 +206,9 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn open(&mut self, address: &[u8]) -> Result<LinkId, LinkError> {
+        if !self.is_own() {
+            return Err(LinkError::System { call: "fork", errno: libc::EPERM });
+        }
         let (stream, failure) = self.medium.connect(address)?;
         let link = self.links.insert(stream, State::Connecting);
         let id = link.id;
@@ -214,7 +230,8 @@ impl<M: Medium> Transport for StreamTransport<M> {
     }
 
     fn close(&mut self, link: LinkId, flush: bool) {
-        let Some(found) = self.links.find_mut(link) else { return };
+        let is_own = self.is_own();
+        let Some(found) = self.links.find_mut(link).filter(|_| is_own) else { return };
         if flush && found.is_closing() {
             return;
         }
@@ -253,6 +270,9 @@ impl<M: Medium> Transport for StreamTransport<M> {
         if self.send_at_once(link, message) {
             return Ok(Sending::Done);
         }
+        if !self.is_own() {
+            return Err(SendError::NoLink(link));
+        }
         self.is_answer_due = true;
         let sending = self.send_one(link, message);
         self.end_ending();
@@ -261,13 +281,14 @@ impl<M: Medium> Transport for StreamTransport<M> {
 
     #[inline]
     fn send_at_once(&mut self, link: LinkId, message: &Outgoing<'_>) -> bool {
-        let is_sent = !M::Stream::GATHERS && self.send_whole(link, message);
+        let is_sent = !M::Stream::GATHERS && self.is_own() && self.send_whole(link, message);
         self.is_answer_due |= is_sent;
         is_sent
     }
 
     fn expose(&mut self, link: LinkId, memory: Buffer) -> Result<Remote, SendError> {
-        let found = self.links.find_mut(link).ok_or(SendError::NoLink(link))?;
+        let is_own = self.is_own();
+        let found = self.links.find_mut(link).filter(|_| is_own).ok_or(SendError::NoLink(link))?;
         let remote = self.parts.exposed.insert(link, memory);
         found.stream.offer(remote.key, &memory);
         Ok(remote)
@@ -275,7 +296,8 @@ impl<M: Medium> Transport for StreamTransport<M> {
 
     fn withdraw(&mut self, remote: &Remote) {
         let Some(link) = self.parts.exposed.remove(remote.key) else { return };
-        let Some(link) = self.links.find_mut(link) else { return };
+        let is_own = self.is_own();
+        let Some(link) = self.links.find_mut(link).filter(|_| is_own) else { return };
         link.stream.retract(remote.key);
         link.out.withdraw(remote.key, self.parts.memory);
         self.parts.unsent(link);
@@ -287,6 +309,7 @@ impl<M: Medium> Transport for StreamTransport<M> {
 
     #[inline]
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+        self.must_be_own()?;
         // Most looks find nothing, and should cost no more than that.
         match self.turn() {
             Turn::Still => Ok(0),
@@ -307,7 +330,9 @@ impl<M: Medium> Transport for StreamTransport<M> {
         let is_idle =
             self.parts.inbox.pending.is_empty() && self.kept_back.is_empty() && self.parts.unsent.is_empty();
         self.has_waited = true;
-        is_idle && (!M::IS_MEMORY || self.links.iter_mut().all(|link| link.stream.may_wait()))
+        is_idle
+            && self.is_own()
+            && (!M::IS_MEMORY || self.links.iter_mut().all(|link| link.stream.may_wait()))
     }
 }
 

@@ -321,18 +321,18 @@ impl Out {
         self.has_piece = true;
     }
 
-    /// What is behind this key may be read no more. A piece that waits is copied; what is behind it is refused.
+    /// What is behind this key may be read no more. A piece that waits is copied; what is behind it never comes.
     pub(super) fn withdraw(&mut self, key: u32, memory: HostMemory) {
-        let mut refused = Vec::new();
+        let mut withdrawn = Vec::new();
         self.serves.retain(|serve| {
             if serve.key == key {
-                refused.push(serve.number);
+                withdrawn.push(serve.number);
             }
             serve.key != key
         });
         self.copy_piece(key, memory);
-        for number in refused {
-            self.push_bytes(&frame::numbered(Kind::ReadRefused, number, 0));
+        for number in withdrawn {
+            self.push_bytes(&frame::numbered(Kind::ReadWithdrawn, number, 0));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::frame::{self, Head, Kind};
+use super::frame::{Head, Kind};
 use super::link::{Link, State};
 use super::medium::Stream;
 use super::reads::{Exposures, Reads};
@@ -48,10 +48,6 @@ impl Parts {
         let head = Head { kind: Kind::Message, length: u32::try_from(message.len()).unwrap_or(0) };
         link.out.push_bytes(&head.to_bytes());
         self.push_own(link, message);
-    }
-
-    pub(super) fn refuse<S>(&mut self, link: &mut Link<S>, number: u64) {
-        self.push_own(link, &frame::numbered(Kind::ReadRefused, number, 0));
     }
 
     pub(super) fn push_own<S>(&mut self, link: &mut Link<S>, bytes: &[u8]) {

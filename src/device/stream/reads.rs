@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use slab::Slab;
 
-use super::frame::{READS_MAX, ReadRequest};
+use super::frame::{self, Kind, READS_MAX, ReadRequest};
 use super::link::Link;
 use super::medium::{Direct, Stream};
 use super::out::Serve;
@@ -79,8 +79,12 @@ impl Parts {
                 return self.tell_done(link, &wanted);
             }
             Direct::Refused => {
-                let error = DataError::Completion { status: REMOTE_ACCESS_ERROR, vendor_error: 0 };
-                self.inbox.pending.data(wanted.space, wanted.transfer, wanted.remote.length, Some(error));
+                self.inbox.pending.data(
+                    wanted.space,
+                    wanted.transfer,
+                    wanted.remote.length,
+                    Some(UNREADABLE),
+                );
                 return self.push_message(link, wanted.done.refusal().bytes());
             }
             Direct::Not => {}
@@ -114,19 +118,20 @@ impl Parts {
         self.next_read(link);
     }
 
-    /// The peer will send nothing more for a read.
+    /// The peer will send nothing more for a read. Where it has taken its memory back it is closing: that is told as the
+    /// loss of the path is, which may be told first.
     pub(super) fn refused<S>(
         &mut self,
         link: &mut Link<S>,
         number: u64,
+        why: DataError,
         teller: &mut Teller<'_>,
     ) -> Result<(), Violation> {
         let Some(index) = self.reads.find(link.id, number) else {
             return Err(Violation(format!("a refusal of read {number:#x}, which nobody asked for")));
         };
         let Read { wanted, .. } = self.reads.table.remove(index);
-        let error = DataError::Completion { status: REMOTE_ACCESS_ERROR, vendor_error: 0 };
-        teller.event(wanted.space, &data(wanted.transfer, wanted.remote.length, Some(error)));
+        teller.event(wanted.space, &data(wanted.transfer, wanted.remote.length, Some(why)));
         self.push_message(link, wanted.done.refusal().bytes());
         self.next_read(link);
         Ok(())
@@ -157,7 +162,7 @@ impl Parts {
                 link.out.push_serve(Serve { number, key, buffer, at: address, left: length });
                 self.unsent(link);
             }
-            None => self.refuse(link, number),
+            None => self.push_own(link, &frame::numbered(Kind::ReadWithdrawn, number, 0)),
         }
         Ok(())
     }
@@ -221,5 +226,5 @@ impl Exposures {
     }
 }
 
-/// What a NIC says of a key that is not valid: `IBV_WC_REM_ACCESS_ERR`.
-const REMOTE_ACCESS_ERROR: u32 = 10;
+/// The owner has the memory no more, although it has said that it may be read. A NIC says that so: `IBV_WC_REM_ACCESS_ERR`.
+pub(super) const UNREADABLE: DataError = DataError::Completion { status: 10, vendor_error: 0 };

@@ -1,6 +1,8 @@
 //! What every transport does, tried over each of them; and what only some of them can get into.
 
 mod memory;
+#[cfg(target_os = "linux")]
+pub(super) mod ports;
 mod rig;
 
 mod arrivals;

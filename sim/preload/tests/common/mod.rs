@@ -5,11 +5,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+#[path = "../../../../src/device/tests/ports.rs"]
+mod ports;
+
+pub(crate) use ports::lasting_port;
 
 /// One fabric, gone when dropped.
 pub(crate) struct Fabric {
@@ -98,7 +102,7 @@ impl Fabric {
 
     /// Start a server, and wait until it listens; the client's command has the port in its place.
     fn serve(&self, server: &[&str], client: &[&str]) -> (Child, Vec<String>) {
-        let port = free_port();
+        let port = lasting_port();
         let with_port = |command: &[&str]| -> Vec<String> {
             let port = port.to_string();
             command.iter().map(|part| if *part == "PORT" { port.clone() } else { (*part).into() }).collect()
@@ -138,11 +142,6 @@ pub(crate) fn library() -> PathBuf {
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())
-}
-
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("{error}"));
-    listener.local_addr().unwrap_or_else(|error| panic!("{error}")).port()
 }
 
 /// Until somebody listens there, without connecting: these servers take the first connection for their client.

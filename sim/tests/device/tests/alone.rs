@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use super::ports::lasting_port;
 use super::rig::{EAGER_LIMIT, RECEIVED_FROM, Recorder, context, eager, outgoing, pattern};
 use super::{Memory, Policy, Rig, connected, open, open_as, open_exactly, open_lingering, open_with};
 use crate::device::Device as _;
@@ -205,7 +206,8 @@ fn the_end_of_a_process_is_told_to_those_that_were_connected_to_it() {
 fn where_nobody_listens_a_link_is_refused() {
     let hca = hca();
     let (mut transport, mut ear) = (open(&hca), Recorder::default());
-    let nobody = open(&hca).name().to_vec();
+    let mut nobody = transport.name().to_vec();
+    nobody[2..4].copy_from_slice(&lasting_port().to_be_bytes());
     let link = transport.open(&nobody).unwrap();
     until(&mut transport, &mut ear, |ear| closed(ear).is_some());
     assert_eq!(ear.notices(), [Notice::Closed { link, reason: CloseReason::Refused }]);

@@ -35,6 +35,8 @@ pub(crate) struct Wish {
     pub(crate) network: Option<String>,
     /// A value for FI_TAGMATCH_DEVICE.
     pub(crate) device: Option<String>,
+    /// A value for FI_TAGMATCH_STATS.
+    pub(crate) statistics: Option<String>,
     pub(crate) may_be_root: bool,
     pub(crate) oversubscribe: bool,
 }
@@ -64,6 +66,7 @@ pub(crate) fn of(
         ("FI_TAGMATCH_TM", &wish.offload, "asked for with --tm"),
         ("FI_TAGMATCH_NET", &wish.network, "asked for with --net"),
         ("FI_TAGMATCH_DEVICE", &wish.device, "asked for with --device"),
+        ("FI_TAGMATCH_STATS", &wish.statistics, "asked for with --stats"),
     ];
     for (name, value, why) in asked {
         if let Some(value) = value {

@@ -11,6 +11,7 @@ fn heads_are_eight_bytes() {
         (Kind::Read, 32, [0, 0, 0, 32, 3, 0, 0, 0]),
         (Kind::ReadData, u32::MAX, [255, 255, 255, 255, 4, 0, 0, 0]),
         (Kind::ReadRefused, 8, [0, 0, 0, 8, 5, 0, 0, 0]),
+        (Kind::ReadWithdrawn, 8, [0, 0, 0, 8, 6, 0, 0, 0]),
     ];
     for (kind, length, bytes) in golden {
         let head = Head { kind, length };

@@ -29,7 +29,7 @@ fn breaches() -> Vec<(Vec<u8>, &'static str)> {
     };
     vec![
         (head(16, 0), "kind 0"),
-        (head(16, 6), "kind 6"),
+        (head(16, 7), "kind 7"),
         (vec![0, 0, 0, 16, 1, 0, 1, 0], "reserved"),
         (framed(&[]), "opcode"),
         (framed(&[4]), "opcode"),
@@ -79,7 +79,7 @@ fn asking_for_keys_that_are_none_is_refused_and_no_breach() {
     raw.step();
     let mut answers = vec![0; 16_000];
     std::io::Read::read_exact(&mut raw.stream, &mut answers).expect("it answers");
-    let refused = [0, 0, 0, 8, 5, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+    let refused = [0, 0, 0, 8, 6, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
     assert!(answers.chunks(16).all(|answer| answer == refused));
 }
 

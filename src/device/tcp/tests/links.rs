@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::device::host_memory::HostMemory;
 use crate::device::tcp::sys::Epoll;
 use crate::device::tcp::{OpenError, TcpConfig, TcpTransport, address};
+use crate::device::tests::ports::lasting_port;
 use crate::device::tests::{Heard, Memory, Policy, RECEIVED_FROM, Recorder, Rig, pattern};
 use crate::device::transport::{
     CloseReason, LinkError, Notice, Outgoing, Payload, SendError, Sending, Transport,
@@ -25,8 +26,9 @@ fn memory_that_nobody_has_promised_is_refused() {
 
 #[test]
 fn where_nobody_listens_the_link_is_refused() {
-    let gone = Raw::open(TcpConfig::loopback()).name().to_vec();
     let (mut transport, mut ear) = (Raw::open(TcpConfig::loopback()), Recorder::default());
+    let mut gone = transport.name().to_vec();
+    gone[2..4].copy_from_slice(&lasting_port().to_be_bytes());
     let link = transport.open(&gone).expect("it is an address");
     for _ in 0..2_000_000 {
         transport.progress(10, &mut ear).expect("it works");

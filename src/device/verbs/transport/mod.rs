@@ -139,6 +139,12 @@ impl VerbsTransport {
         self.unlisted.len()
     }
 
+    /// A child of the process that opened it may not use it.
+    #[inline]
+    fn must_be_own(&self) -> Result<(), DeviceError> {
+        if self.listener.is_own() { Ok(()) } else { Err(DeviceError::Forked) }
+    }
+
     fn bind_link(&mut self, id: LinkId, peer: PeerId) -> Result<(), LinkError> {
         let is_known = self.peers.contains_key(&peer);
         let found = self.links.find_mut(id).filter(|link| link.hears());
@@ -162,10 +168,12 @@ impl Device for VerbsTransport {
     }
 
     fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError> {
+        self.must_be_own()?;
         self.submit_all(commands)
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
+        self.must_be_own()?;
         self.device.flush()
     }
 
@@ -193,6 +201,9 @@ impl Transport for VerbsTransport {
     }
 
     fn open(&mut self, address: &[u8]) -> Result<LinkId, LinkError> {
+        if !self.listener.is_own() {
+            return Err(LinkError::System { call: "fork", errno: libc::EPERM });
+        }
         let Some(to) = address::from_bytes(address) else {
             return Err(LinkError::Address(format!("{} bytes that are no sockaddr", address.len())));
         };
@@ -218,6 +229,9 @@ impl Transport for VerbsTransport {
     }
 
     fn close(&mut self, link: LinkId, flush: bool) {
+        if !self.listener.is_own() {
+            return;
+        }
         if let Some(found) = self.links.find_mut(link) {
             found.is_deaf = true;
         }
@@ -252,6 +266,9 @@ impl Transport for VerbsTransport {
     }
 
     fn send(&mut self, link: LinkId, message: &Outgoing<'_>) -> Result<Sending, SendError> {
+        if !self.listener.is_own() {
+            return Err(SendError::NoLink(link));
+        }
         let found = self.links.find(link).filter(|link| link.is_open()).ok_or(SendError::NoLink(link))?;
         let (path, is_ready) = (found.path(), found.is_ready);
         check(message)?;
@@ -272,12 +289,15 @@ impl Transport for VerbsTransport {
     }
 
     fn expose(&mut self, link: LinkId, memory: Buffer) -> Result<Remote, SendError> {
-        self.links.find(link).filter(|link| link.is_open()).ok_or(SendError::NoLink(link))?;
+        let found = self.links.find(link).filter(|link| link.is_open() && self.listener.is_own());
+        found.ok_or(SendError::NoLink(link))?;
         self.registrations.expose(link, &memory).map_err(|error| SendError::Memory(error.to_string()))
     }
 
     fn withdraw(&mut self, remote: &Remote) {
-        self.registrations.withdraw(remote.key);
+        if self.listener.is_own() {
+            self.registrations.withdraw(remote.key);
+        }
     }
 
     fn kept(&self, peer: PeerId) -> Kept {
@@ -290,6 +310,7 @@ impl Transport for VerbsTransport {
     }
 
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+        self.must_be_own()?;
         self.go_on(max, ear)
     }
 
@@ -303,7 +324,10 @@ impl Transport for VerbsTransport {
 
     fn may_wait(&mut self) -> bool {
         // What is not settled goes on by being looked at.
-        self.inbox.pending.is_empty() && !self.links.is_unseen() && self.device.may_wait()
+        self.listener.is_own()
+            && self.inbox.pending.is_empty()
+            && !self.links.is_unseen()
+            && self.device.may_wait()
     }
 }
 
