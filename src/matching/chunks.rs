@@ -37,15 +37,6 @@ impl<T: Copy, const N: usize> Chunks<T, N> {
         Some(&mut self.chunks.get_mut(index / N)?.0[index % N])
     }
 
-    /// Set an item, and make room for it if need be.
-    #[inline(always)]
-    pub(super) fn put(&mut self, index: usize, item: T) {
-        match self.chunks.get_mut(index / N) {
-            Some(chunk) => chunk.0[index % N] = item,
-            None => self.reach(index, item),
-        }
-    }
-
     /// An item that is known to be there.
     #[inline]
     pub(super) fn at(&self, index: usize) -> &T {
@@ -59,11 +50,6 @@ impl<T: Copy, const N: usize> Chunks<T, N> {
     }
 
     /// The chunk that holds that item.
-    #[inline]
-    pub(super) fn chunk(&self, number: usize) -> &[T; N] {
-        &self.chunks[number].0
-    }
-
     #[inline]
     pub(super) fn chunk_mut(&mut self, number: usize) -> &mut [T; N] {
         &mut self.chunks[number].0

@@ -5,7 +5,9 @@
 //! way of the ring's next place, it becomes indexed; when the ring is more than half full then, all do, and so does
 //! what follows, until the list is empty or only young entries are matched. So **every dense entry is newer than
 //! every indexed one**. What becomes indexed keeps its place, which the ring leaves out: slots, hence ids, never
-//! change. Slots from 512 on come in chunks, for indexed entries.
+//! change. The first 256 slots are those that can be dense, the rest is for indexed entries; all come by regions of 64, so
+//! that an index need not ask which it has found. While the list is dense the ring's region lies apart, for it is nearer
+//! that way.
 //!
 //! Not here: indexes, and what an entry looks like.
 
@@ -20,17 +22,22 @@ pub(super) trait Entry: Copy {
     fn retire(&mut self);
     /// The same, when it was indexed but its slot can be dense next.
     fn release(&mut self);
+    /// What [`Store::take_indexed`] seeks.
+    type Sought: Copy;
+    /// Whether it is that, and alone of its key. A method, since a closure would be called.
+    fn is_sought(&self, slot: u32, sought: Self::Sought) -> bool;
 }
 
 /// See the head of this file.
 #[derive(Clone)]
 pub(super) struct Store<T> {
-    /// The ring's region, none before the first entry.
-    current: Option<Box<Region<T>>>,
+    /// The ring's region while the list is dense.
+    ring: Option<Box<Region<T>>>,
     /// A bit for each place with a dense entry: bit 0 for the place of the next entry, bit 1 for the one after it in the
     /// ring, and so on. So from bit 0 on they are in order of age, and the newest place is bit 63.
     held: u64,
-    /// A bit for each place that the ring leaves out: all while the list is not dense.
+    /// A bit for each place that the ring leaves out: all while the list is not dense. May be more than it must, until
+    /// room is made.
     barred: u64,
     /// The first slot of the ring's region.
     base: u32,
@@ -41,38 +48,39 @@ pub(super) struct Store<T> {
     next_sequence: u64,
     /// Matches of young indexed entries since the last match of an old one.
     young_streak: u32,
+    /// How many slots are free of those that cannot be dense and were used.
+    free_len: u32,
+    /// The first slot that was never used, or not since no entry was indexed.
+    unused_slot: u32,
+    /// Slots that there is memory for.
+    slots: u32,
+    /// The free slots, a stack. Apart from the entries, so that taking one does not wait for an entry's memory.
+    free: Chunks<u32, FREE_SLOTS>,
+    /// All regions; none in place of the one that lies apart, and of those of the first four that were not needed yet.
+    regions: Vec<Option<Box<Region<T>>>>,
+    /// A bit for each place of each region with an indexed entry. The last word is of no region, and means nothing.
+    pinned: [u64; REGIONS as usize + 1],
     /// The places that may be used.
     allowed: u64,
-    /// The other regions, made when they are needed; none in place of the current one.
-    regions: [Option<Box<Region<T>>>; REGIONS as usize],
-    /// A bit for each place of each region with an indexed entry.
-    pinned: [u64; REGIONS as usize],
-    /// Free slots of chunks, a stack. Apart from the entries, so that taking
-    /// one does not wait for an entry's memory.
-    free: Chunks<u32, FREE_SLOTS>,
-    free_len: u32,
-    /// The first slot that was never used.
-    unused_slot: u32,
-    chunks: Chunks<T, CHUNK>,
 }
 
 impl<T: Entry> Store<T> {
     pub(super) const fn new(dense_limit: u32) -> Self {
         Self {
-            current: None,
+            ring: None,
             held: 0,
             barred: u64::MAX,
             base: 0,
             indexed: 0,
             next_sequence: 1,
             young_streak: 0,
-            allowed: if dense_limit >= PLACES { u64::MAX } else { (1 << dense_limit) - 1 },
-            regions: [const { None }; REGIONS as usize],
-            pinned: [0; REGIONS as usize],
-            free: Chunks::new(),
             free_len: 0,
-            unused_slot: CHUNK_SLOTS,
-            chunks: Chunks::new(),
+            unused_slot: LOW_SLOTS,
+            slots: 0,
+            free: Chunks::new(),
+            regions: Vec::new(),
+            pinned: [0; REGIONS as usize + 1],
+            allowed: if dense_limit >= PLACES { u64::MAX } else { (1 << dense_limit) - 1 },
         }
     }
 
@@ -94,10 +102,10 @@ impl<T: Entry> Store<T> {
         self.barred != u64::MAX
     }
 
-    /// Whether new entries are indexed, and some are.
+    /// Whether new entries are indexed: some are, and no row of young ones has been matched.
     #[inline(always)]
     pub(super) const fn is_indexed(&self) -> bool {
-        !self.is_dense() && self.indexed != 0
+        !self.is_dense() && self.indexed != 0 && self.young_streak <= STREAK
     }
 
     #[inline(always)]
@@ -112,23 +120,30 @@ impl<T: Entry> Store<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let regions = self.regions.iter().chain([&self.current]).flatten().count();
-        size_of::<Self>() + regions * size_of::<Region<T>>() + self.chunks.bytes() + self.free.bytes()
+        let regions = self.regions.iter().chain([&self.ring]).flatten().count();
+        let table = self.regions.capacity() * size_of::<usize>();
+        size_of::<Self>() + regions * size_of::<Region<T>>() + table + self.free.bytes()
     }
 
     /// The entry in a slot, whatever number that is. May be free.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
-        if slot < LOW_SLOTS { self.low(slot) } else { self.chunks.get((slot as usize).wrapping_sub(CHUNK)) }
+        let region = match self.regions.get((slot / PLACES) as usize)? {
+            Some(region) => region,
+            None if slot / PLACES == self.base / PLACES => self.ring.as_ref()?,
+            None => return None,
+        };
+        Some(&region.0[(slot % PLACES) as usize])
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        if slot < LOW_SLOTS {
-            self.low_mut(slot)
-        } else {
-            self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))
-        }
+        let region = match self.regions.get_mut((slot / PLACES) as usize)? {
+            Some(region) => region,
+            None if slot / PLACES == self.base / PLACES => self.ring.as_mut()?,
+            None => return None,
+        };
+        Some(&mut region.0[(slot % PLACES) as usize])
     }
 
     /// The entry that an id names, unless it is stale.
@@ -145,7 +160,7 @@ impl<T: Entry> Store<T> {
     /// As [`Self::named`], but only for an entry in the ring's region.
     #[inline(always)]
     pub(super) fn named_current(&self, slot: u32, generation: u32) -> Option<&T> {
-        let entry = &self.current.as_ref()?.0[(slot % PLACES) as usize];
+        let entry = &self.ring.as_ref()?.0[(slot % PLACES) as usize];
         let is_it = slot & !(PLACES - 1) == self.base && low(entry.sequence()) == generation;
         (is_it && entry.sequence() != 0).then_some(entry)
     }
@@ -154,7 +169,7 @@ impl<T: Entry> Store<T> {
     #[inline(always)]
     pub(super) fn remove_dense(&mut self, slot: u32) {
         self.held &= !(1 << (slot.wrapping_sub(low(self.next_sequence)) % PLACES));
-        if let Some(region) = &mut self.current {
+        if let Some(region) = &mut self.ring {
             region.0[(slot % PLACES) as usize].retire();
         }
     }
@@ -162,34 +177,12 @@ impl<T: Entry> Store<T> {
     /// An entry in a slot that an index or the ring names.
     #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
-        if slot < LOW_SLOTS {
-            self.low(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
-        } else {
-            self.chunks.at((slot as usize).wrapping_sub(CHUNK))
-        }
+        self.get(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
     }
 
     #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
-        if slot < LOW_SLOTS {
-            self.low_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
-        } else {
-            self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK))
-        }
-    }
-
-    #[inline(always)]
-    fn low(&self, slot: u32) -> Option<&T> {
-        let other = &self.regions[(slot / PLACES % REGIONS) as usize];
-        let region = if slot / PLACES == self.base / PLACES { &self.current } else { other };
-        Some(&region.as_ref()?.0[(slot % PLACES) as usize])
-    }
-
-    #[inline(always)]
-    fn low_mut(&mut self, slot: u32) -> Option<&mut T> {
-        let other = &mut self.regions[(slot / PLACES % REGIONS) as usize];
-        let region = if slot / PLACES == self.base / PLACES { &mut self.current } else { other };
-        Some(&mut region.as_mut()?.0[(slot % PLACES) as usize])
+        self.get_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
     }
 
     /// The first dense entry that `fits`. Budget: 8 instructions, and 7 an entry beside `fits`.
@@ -199,7 +192,7 @@ impl<T: Entry> Store<T> {
         if left == 0 {
             return None;
         }
-        let region = &mut self.current.as_mut()?.0;
+        let region = &mut self.ring.as_mut()?.0;
         let next = low(self.next_sequence);
         loop {
             let age = left.trailing_zeros();
@@ -241,10 +234,10 @@ impl<T: Entry> Store<T> {
         if self.held & 1 != 0 || self.barred & (1 << place) != 0 {
             return None;
         }
-        let region = self.current.as_mut()?;
+        let region = &mut self.ring.as_mut()?.0;
         self.held = (self.held | 1).rotate_right(1);
         self.next_sequence = sequence + 1;
-        Some((self.base | place, sequence, &mut region.0[place as usize]))
+        Some((self.base | place, sequence, &mut region[place as usize]))
     }
 
     /// [`Self::next_dense`] found no room: whether there is some now. If not, the caller must move what
@@ -253,12 +246,15 @@ impl<T: Entry> Store<T> {
         if self.allowed == 0 || self.is_indexed() {
             return false;
         }
-        if self.current.is_none() {
-            let mut filler = filler();
-            filler.retire();
-            self.current = Some(Region::filled(filler));
+        self.young_streak = 0;
+        if self.ring.is_none() && self.regions.iter().all(Option::is_none) {
+            self.regions.resize_with(REGIONS as usize, || None);
+            self.regions[0] = Some(Region::filled(filler()));
+            self.note_memory();
         }
-        if !self.is_dense() && !self.enter_dense() {
+        if self.is_dense() {
+            self.unbar();
+        } else if !self.enter_dense() {
             return false;
         }
         let skipped = self.free().trailing_zeros();
@@ -288,6 +284,9 @@ impl<T: Entry> Store<T> {
         self.indexed += places.count_ones();
         if all {
             (self.barred, self.young_streak) = (u64::MAX, 0);
+            if let Some(ring) = self.ring.take() {
+                self.regions[(self.base / PLACES) as usize] = Some(ring);
+            }
         } else {
             self.barred |= places;
         }
@@ -295,105 +294,106 @@ impl<T: Entry> Store<T> {
     }
 
     /// Where the next entry goes outside the dense ones: its slot, its sequence number, and what to write. `filler`
-    /// fills new memory. Budget: 20 instructions.
+    /// fills new memory.
     #[inline(always)]
     pub(super) fn next_indexed(&mut self, filler: impl FnOnce() -> T) -> (u32, u64, &mut T) {
+        if self.free_len == 0 && self.unused_slot >= self.slots {
+            self.grow(filler);
+        }
+        let slot = self.next_slot().unwrap_or_else(|| unreachable!("room was made"));
+        let (sequence, entry) = self.enter_indexed(slot);
+        (slot, sequence, entry)
+    }
+
+    /// Where the next entry goes, if new ones are indexed and there is memory. Budget: 14 instructions.
+    #[inline(always)]
+    pub(super) fn next_indexed_slot(&self) -> Option<u32> {
+        if self.is_indexed() { self.next_slot() } else { None }
+    }
+
+    #[inline(always)]
+    fn next_slot(&self) -> Option<u32> {
+        match self.free_len.checked_sub(1) {
+            Some(top) => Some(*self.free.at(top as usize)),
+            None => (self.unused_slot < self.slots).then_some(self.unused_slot),
+        }
+    }
+
+    /// An entry joins the indexed ones, in the slot that was named next: its sequence number, and what to write. Budget:
+    /// 16 instructions.
+    #[inline(always)]
+    pub(super) fn enter_indexed(&mut self, slot: u32) -> (u64, &mut T) {
+        if self.free_len == 0 {
+            self.unused_slot += 1;
+        } else {
+            self.free_len -= 1;
+        }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.indexed += 1;
-        let slot = if self.free_len == 0 {
-            self.add_slot(filler)
-        } else {
-            self.free_len -= 1;
-            *self.free.at(self.free_len as usize)
-        };
-        (slot, sequence, self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK)))
+        (sequence, self.at_mut(slot))
     }
 
     #[cold]
     #[inline(never)]
-    fn add_slot(&mut self, filler: impl FnOnce() -> T) -> u32 {
-        let slot = self.unused_slot;
-        self.unused_slot += 1;
+    fn grow(&mut self, filler: impl FnOnce() -> T) {
+        if self.regions.is_empty() {
+            self.regions.resize_with(REGIONS as usize, || None);
+        }
         // Made here, so that only who comes here has room for it on the stack.
-        let mut filler = filler();
-        filler.retire();
-        self.chunks.reach(slot as usize - CHUNK, filler);
-        slot
+        self.regions.push(Some(Region::filled(filler())));
+        self.note_memory();
     }
 
-    /// An indexed entry was taken out.
+    fn note_memory(&mut self) {
+        self.slots = low(self.regions.len() as u64) * PLACES;
+    }
+
+    /// Take out the indexed entry of a slot if it is what is sought, as one that was matched: its sequence number, and
+    /// itself, which can be read until the next entry joins the list. None as well if there is no room to note that the
+    /// slot is free. Makes no call. Budget: 35 instructions, and those of the look.
     #[inline(always)]
-    fn settle(&mut self) {
+    pub(super) fn take_indexed(&mut self, slot: u32, sought: Option<T::Sought>) -> Option<(u64, &T)> {
+        // As in `get_mut`, which would take hold of all.
+        let region = match self.regions.get_mut((slot / PLACES) as usize)? {
+            Some(region) => region,
+            None => self.ring.as_mut()?,
+        };
+        let entry = &mut region.0[(slot % PLACES) as usize];
+        let top = self.free.get_mut(self.free_len as usize)?;
+        if let Some(sought) = sought
+            && !entry.is_sought(slot, sought)
+        {
+            return None;
+        }
+        let sequence = entry.sequence();
+        entry.release();
+        // If only young ones are matched for a while, whatever else waits is a bystander, and new entries become dense
+        // when the next one comes.
+        let is_old = self.next_sequence - sequence > YOUNG;
+        self.young_streak = if is_old { 0 } else { self.young_streak.wrapping_add(1) };
         self.indexed -= 1;
-        if self.indexed == 0 {
-            self.begin_again();
-        }
+        // Without a branch, as where an entry lies is as good as random.
+        self.pinned[(slot / PLACES).min(REGIONS) as usize] &= !(1 << (slot % PLACES));
+        *top = slot;
+        self.free_len += u32::from(slot >= LOW_SLOTS);
+        Some((sequence, entry))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn begin_again(&mut self) {
-        if !self.is_dense() {
-            self.enter_dense();
-        }
+    /// An indexed entry with this sequence number was matched: see [`Self::take_indexed`].
+    #[inline]
+    pub(super) const fn matched_indexed(&mut self, sequence: u64) {
+        let is_old = self.next_sequence - sequence > YOUNG;
+        self.young_streak = if is_old { 0 } else { self.young_streak.wrapping_add(1) };
     }
 
-    /// An indexed entry with this sequence number was matched, and the caller has released it. Budget: 22 instructions.
-    #[inline(always)]
-    pub(super) fn note_taken(&mut self, slot: u32, sequence: u64) {
-        if slot < LOW_SLOTS {
-            self.unpin(slot);
-        } else {
-            self.free.put(self.free_len as usize, slot);
-            self.free_len += 1;
-        }
-        self.settle();
-        self.matched_indexed(sequence);
-    }
-
-    /// Take out an indexed entry. But for its sequence number it can still be read. Budget: 18 instructions.
+    /// Take out an indexed entry that was not matched, or whose match is noted apart. Budget: 25 instructions.
     #[inline(always)]
     pub(super) fn remove_indexed(&mut self, slot: u32) {
-        let Some(entry) = self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK)) else {
-            return self.remove_indexed_low(slot);
-        };
-        entry.retire();
-        self.free.put(self.free_len as usize, slot);
-        self.free_len += 1;
-        self.settle();
-    }
-
-    #[inline(never)]
-    fn remove_indexed_low(&mut self, slot: u32) {
-        self.at_mut(slot).release();
-        self.unpin(slot);
-        self.settle();
-    }
-
-    /// The indexed entry of a slot that can be dense has left.
-    #[inline(never)]
-    fn unpin(&mut self, slot: u32) {
-        let place = 1 << (slot % PLACES);
-        self.pinned[(slot / PLACES % REGIONS) as usize] &= !place;
-        if self.is_dense() && slot / PLACES == self.base / PLACES {
-            self.barred &= !(place & self.allowed);
-        }
-    }
-
-    /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and
-    /// new entries become dense. Budget: 4 instructions.
-    #[inline]
-    pub(super) fn matched_indexed(&mut self, sequence: u64) {
-        if self.next_sequence - sequence > YOUNG {
-            self.young_streak = 0;
-        } else {
-            self.young_streak += 1;
-            if self.young_streak > STREAK && !self.is_dense() {
-                self.young_streak = 0;
-                self.enter_dense();
-            }
-        }
+        self.free.reach(self.free_len as usize, 0);
+        let streak = self.young_streak;
+        self.take_indexed(slot, None);
+        self.young_streak = streak;
     }
 
     /// Call with each occupied slot, dense or indexed, in slot order.
@@ -404,19 +404,15 @@ impl<T: Entry> Store<T> {
                 each(slot, entry);
             }
         };
-        for slot in 0..LOW_SLOTS {
-            if let Some(entry) = self.low(slot) {
+        for (number, region) in (0..).zip(&self.regions) {
+            let first = number * PLACES;
+            let ring = self.ring.as_ref().filter(|_| first == self.base);
+            let Some(region) = region.as_ref().or(ring).filter(|_| first < self.unused_slot) else {
+                continue;
+            };
+            for (slot, entry) in (first..).zip(&region.0) {
                 each_occupied(slot, entry);
             }
-        }
-        let mut first = CHUNK_SLOTS;
-        while first < self.unused_slot {
-            let used = (self.unused_slot - first).min(CHUNK_SLOTS) as usize;
-            let chunk = self.chunks.chunk(first as usize / CHUNK - 1);
-            for (slot, entry) in (first..).zip(chunk).take(used) {
-                each_occupied(slot, entry);
-            }
-            first += CHUNK_SLOTS;
         }
     }
 
@@ -432,18 +428,13 @@ impl<T: Entry> Store<T> {
     /// Call with each part of memory that may hold entries, in slot order: its first slot, and all of it.
     #[inline(always)]
     pub(super) fn for_each_part_mut(&mut self, mut each: impl FnMut(u32, &mut [T])) {
-        for number in 0..REGIONS {
-            let is_current = number == self.base / PLACES;
-            let region = if is_current { &mut self.current } else { &mut self.regions[number as usize] };
-            if let Some(region) = region {
-                each(number * PLACES, &mut region.0);
+        let (base, unused) = (self.base, self.unused_slot);
+        for (number, region) in (0..).zip(&mut self.regions) {
+            let first = number * PLACES;
+            let ring = self.ring.as_mut().filter(|_| first == base);
+            if let Some(region) = region.as_mut().or(ring).filter(|_| first < unused) {
+                each(first, &mut region.0);
             }
-        }
-        let mut first = CHUNK_SLOTS;
-        while first < self.unused_slot {
-            let used = (self.unused_slot - first).min(CHUNK_SLOTS) as usize;
-            each(first, &mut self.chunks.chunk_mut(first as usize / CHUNK - 1)[..used]);
-            first += CHUNK_SLOTS;
         }
     }
 
@@ -464,21 +455,28 @@ impl<T: Entry> Store<T> {
     #[inline(never)]
     fn enter_dense(&mut self) -> bool {
         let usable = |region: &u32| (self.allowed & !self.pinned[*region as usize]).count_ones();
-        // The first of those, so that no more regions are made than are needed.
         let Some(region) = (0..REGIONS).rev().max_by_key(usable) else { return false };
         if usable(&region) <= self.allowed.count_ones() / 2 {
             return false;
         }
-        let Some(current) = self.current.take() else { return false };
         // What is copied may be indexed.
-        let mut filler = current.0[0];
-        filler.release();
-        self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
-        let taken = self.regions[region as usize].take();
-        self.current = Some(taken.unwrap_or_else(|| Region::filled(filler)));
+        let Some(filler) = self.regions.iter().flatten().next().map(|region| region.0[0]) else {
+            return false;
+        };
+        let known = self.regions[region as usize].take();
+        self.ring = Some(known.unwrap_or_else(|| Region::filled(filler)));
         self.base = region * PLACES;
-        self.barred = self.pinned[region as usize] | !self.allowed;
+        self.unbar();
+        if self.indexed == 0 {
+            // From the beginning again, in the order of memory.
+            (self.free_len, self.unused_slot) = (0, LOW_SLOTS);
+        }
         true
+    }
+
+    /// The ring leaves out what it must.
+    const fn unbar(&mut self) {
+        self.barred = self.pinned[(self.base / PLACES % REGIONS) as usize] | !self.allowed;
     }
 
     /// The invariants of this file, asserted.
@@ -506,6 +504,7 @@ impl<T: Entry> Store<T> {
             assert!(is_dense_entry(entry) && entry.sequence() > last);
             last = entry.sequence();
         }
+        assert_eq!(self.is_dense(), self.ring.is_some());
         let free = self.free_len as usize;
         for at in 0..free {
             assert_eq!(self.at(*self.free.at(at)).sequence(), 0);
@@ -515,7 +514,7 @@ impl<T: Entry> Store<T> {
             .iter()
             .filter(|(_, slot)| *slot < LOW_SLOTS)
             .count();
-        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed() as usize - low_indexed);
+        assert_eq!((self.unused_slot - LOW_SLOTS) as usize, free + self.indexed() as usize - low_indexed);
     }
 }
 
@@ -547,15 +546,16 @@ impl<'a, T: Entry> Dense<'a, T> {
     }
 }
 
-/// Slots that can be dense.
+/// Slots next to each other.
 #[derive(Clone)]
 #[repr(align(64))]
 struct Region<T>([T; PLACES as usize]);
 
-impl<T: Copy> Region<T> {
+impl<T: Entry> Region<T> {
     #[cold]
     #[inline(never)]
-    fn filled(filler: T) -> Box<Self> {
+    fn filled(mut filler: T) -> Box<Self> {
+        filler.release();
         Box::new(Self([filler; PLACES as usize]))
     }
 }
@@ -564,11 +564,9 @@ impl<T: Copy> Region<T> {
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// Places of a region.
 pub(super) const PLACES: u32 = 64;
+/// Regions that can be the ring's.
 const REGIONS: u32 = 4;
 const LOW_SLOTS: u32 = PLACES * REGIONS;
-/// Slots of a chunk, and the first slot that is in one.
-const CHUNK_SLOTS: u32 = 512;
-const CHUNK: usize = CHUNK_SLOTS as usize;
 /// Free slots of a chunk: 4 KiB.
 const FREE_SLOTS: usize = 1024;
 /// An entry is young while fewer than so many came after it.
