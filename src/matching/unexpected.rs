@@ -9,9 +9,9 @@ mod invariants;
 use super::Statistics;
 use super::chunks::Chunks;
 use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
-use super::fifo::{Link, Links};
+use super::fifo::Link;
 use super::hash::{Hasher, low};
-use super::message::{ClassLinks, DENSE, INDEXED, LINKS, LINKS_WITHIN, Message};
+use super::message::{ANY_CLASS, ClassLinks, DENSE, INDEXED, LINKS, Message};
 use super::pattern::Envelope;
 use super::posted::DECLARED_MAX;
 use super::store::{Dense, Store};
@@ -30,7 +30,7 @@ pub(super) struct UnexpectedList<M> {
     recent: usize,
     /// The same if no other is live and short ways are for it, else no number of a class.
     only: usize,
-    /// Links of the classes beyond those whose links are in the message.
+    /// By class, and by slot: the links of messages that are not alone of their key.
     pub(super) links: Vec<Chunks<Link, LINKS>>,
     /// Searches of indexed messages.
     searches: u64,
@@ -66,7 +66,7 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(always)]
     pub(super) fn queue_dense(&mut self, envelope: &Envelope, value: impl Fn() -> M) -> Option<MessageId> {
         let (slot, sequence, message) = self.store.next_dense()?;
-        debug_assert!(message.home == DENSE);
+        debug_assert!(message.state == DENSE);
         (message.tag, message.source) = (envelope.tag.0, envelope.source.0);
         message.sequence = sequence;
         message.value = value();
@@ -88,7 +88,7 @@ impl<M: Copy> UnexpectedList<M> {
             return None;
         }
         let (sequence, message) = self.store.enter_indexed(slot);
-        message.write_indexed(envelope, slot, sequence, value);
+        message.write_indexed(envelope, sequence, value);
         Some(MessageId::new(slot, low(sequence)))
     }
 
@@ -106,7 +106,7 @@ impl<M: Copy> UnexpectedList<M> {
             return id;
         }
         let (slot, sequence, message) = self.store.next_indexed(|| Message::new(&envelope, value()));
-        message.write_indexed(&envelope, slot, sequence, value);
+        message.write_indexed(&envelope, sequence, value);
         let mut live = self.live;
         let mut slow = 0;
         while live != 0 {
@@ -114,7 +114,7 @@ impl<M: Copy> UnexpectedList<M> {
             live &= live - 1;
             let Some(class) = self.classes.get_mut(number) else { break };
             let key = class.key_of(envelope.tag.0, envelope.source.0, groups);
-            if number >= LINKS_WITHIN || !class.table.insert_quick(fragment(self.hasher, key), slot) {
+            if !class.table.insert_quick(fragment(self.hasher, key), slot) {
                 slow |= 1 << number;
             }
         }
@@ -145,8 +145,7 @@ impl<M: Copy> UnexpectedList<M> {
     fn spill(&mut self, groups: &Groups) {
         for slot in self.store.spill() {
             let message = self.store.at_mut(slot);
-            message.home = INDEXED;
-            message.links = [Link::alone(slot); LINKS_WITHIN];
+            message.state = INDEXED;
             let envelope = message.envelope();
             let is_in = self.classes.get_mut(self.only).is_some_and(|class| {
                 let key = class.key_without_group(envelope.tag.0, envelope.source.0);
@@ -177,10 +176,9 @@ impl<M: Copy> UnexpectedList<M> {
         let (mask, kind, store) = (class.mask, class.kind, &self.store);
         let is_key = |other| store.at(other).has_key(mask, kind, key, groups);
         let head = class.table.find_or_insert(fragment, slot, is_key);
-        let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-        match head {
-            Some(head) => super::fifo::append(&mut links, head, slot),
-            None => *links.link(slot) = Link::alone(slot),
+        if let Some(head) = head {
+            let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
+            super::fifo::append(&mut links, head, slot);
         }
     }
 
@@ -202,7 +200,7 @@ impl<M: Copy> UnexpectedList<M> {
             let Some(class) = self.classes.get_mut(number) else { break };
             let fragment = fragment(self.hasher, class.key_of(message.tag, message.source, groups));
             // Nearly always it is the only entry of its key, and in the key's own line.
-            if message.links.get(number).is_some_and(|link| link.next() == slot)
+            if message.is_alone(1 << number)
                 && let Ok(Some(cell)) = class.table.cell(fragment)
                 && cell.slot == slot
             {
@@ -216,11 +214,9 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(never)]
     fn unindex_slow(&mut self, number: usize, fragment: u32, slot: u32, message: &Message<M>) {
         let class = &mut self.classes[number];
+        let is_alone = message.is_alone(1 << number);
+        let link = if is_alone { Link::alone(slot) } else { *self.links[number].at(slot as usize) };
         let mut links = ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-        let link = match message.links.get(number) {
-            Some(link) => *link,
-            None => *links.link(slot),
-        };
         class.remove(slot, link, &mut links, || fragment);
     }
 
@@ -303,7 +299,7 @@ impl<M: Copy> UnexpectedList<M> {
         let Some(slot) = candidates.slot() else { return candidates.end() };
         // The first of them nearly always; a loop would have more words to keep than there are registers. Most often of
         // all, no other message has the key.
-        let sought = Some((*wanted, number));
+        let sought = Some((*wanted, ANY_CLASS));
         let Some((sequence, message)) = self.store.take_indexed(slot, sought) else { return Err(Elsewhere) };
         candidates.clear();
         Ok(Some((MessageId::new(slot, low(sequence)), message)))
@@ -336,10 +332,11 @@ impl<M: Copy> UnexpectedList<M> {
         let fragment = fragment(self.hasher, wanted.key());
         let Some(candidates) = class.table.candidates(fragment) else { return Ok(None) };
         let Some(slot) = candidates.slot() else { return candidates.end() };
-        let sought = Some((*wanted, number));
+        let sought = Some((*wanted, 1 << number));
+        let message = *self.store.at(slot);
         let Some((sequence, _)) = self.store.take_indexed(slot, sought) else { return Err(Elsewhere) };
         candidates.clear();
-        self.unindex_from_others(slot, number, groups);
+        self.unindex_from(slot, self.live & !(1 << number), &message, groups);
         Ok(Some((MessageId::new(slot, low(sequence)), self.store.at(slot))))
     }
 
@@ -355,15 +352,8 @@ impl<M: Copy> UnexpectedList<M> {
     fn set_recent(&mut self, number: usize) {
         self.recent = number;
         let is_quick = self.classes.get(number).is_some_and(|class| class.kind != SourceKind::Group);
-        let is_only = is_quick && number < LINKS_WITHIN && self.live == 1 << number;
+        let is_only = is_quick && self.live == 1 << number;
         self.only = if is_only { number } else { usize::MAX };
-    }
-
-    /// Take a message, which is alone in its class and has left it and its slot, out of the other classes.
-    #[inline(never)]
-    fn unindex_from_others(&mut self, slot: u32, number: usize, groups: &Groups) {
-        let message = *self.store.at(slot);
-        self.unindex_from(slot, self.live & !(1 << number), &message, groups);
     }
 
     #[inline(always)]
@@ -409,11 +399,10 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline(never)]
     fn build(&mut self, mask: u64, kind: SourceKind, groups: &Groups) -> Option<usize> {
         let dead = (0..self.classes.len()).find(|number| !self.classes[*number].is_live);
-        let is_new = dead.is_none() && self.classes.len() < CLASSES;
         let number = if let Some(number) = dead {
             self.classes[number].become_class(mask, kind);
             number
-        } else if is_new {
+        } else if self.classes.len() < CLASSES {
             self.classes.push(Class::new(mask, kind));
             self.classes.len() - 1
         } else {
@@ -426,19 +415,10 @@ impl<M: Copy> UnexpectedList<M> {
         self.classes[number].used_at = self.searches;
         self.live |= 1 << number;
         self.builds += 1;
-        self.reach_links(number);
-        self.refill(number, is_new, groups);
+        self.links.resize_with(self.classes.len(), Chunks::new);
+        self.refill(number, groups);
         self.set_recent(number);
         Some(number)
-    }
-
-    fn reach_links(&mut self, number: usize) {
-        if number >= LINKS_WITHIN {
-            let extra = number - LINKS_WITHIN;
-            while self.links.len() <= extra {
-                self.links.push(Chunks::new());
-            }
-        }
     }
 
     /// The earliest indexed message that fits, by looking at each: for patterns beyond the sixteen classes.
@@ -448,7 +428,7 @@ impl<M: Copy> UnexpectedList<M> {
         self.scanned += u64::from(self.store.indexed());
         let mut first: Option<(u64, u32)> = None;
         self.store.for_each(|slot, message| {
-            if message.home == INDEXED
+            if message.is_indexed()
                 && first.is_none_or(|(sequence, _)| message.sequence < sequence)
                 && message.fits_group(wanted, groups)
             {
@@ -486,7 +466,7 @@ impl<M: Copy> UnexpectedList<M> {
     #[inline]
     pub(super) fn take(&mut self, id: MessageId, groups: &Groups) -> Option<(Envelope, M)> {
         let message = self.store.named(id.index(), id.generation())?;
-        if message.home != DENSE {
+        if message.is_indexed() {
             return Some(self.take_indexed(id.index(), groups));
         }
         let taken = (message.envelope(), message.value);
@@ -538,7 +518,7 @@ impl<M: Copy> UnexpectedList<M> {
         for (_, slot) in self.store.in_order(|message| message.source == from) {
             let message = self.store.at_mut(slot);
             message.source = to;
-            stale |= message.home == INDEXED;
+            stale |= message.is_indexed();
         }
         if stale {
             self.rebuild(groups, |kind| kind != SourceKind::Any);
@@ -548,7 +528,7 @@ impl<M: Copy> UnexpectedList<M> {
     /// A peer's group changed.
     pub(super) fn regroup(&mut self, peer: u32, groups: &Groups) {
         let mut stale = false;
-        self.store.for_each(|_, message| stale |= message.source == peer && message.home == INDEXED);
+        self.store.for_each(|_, message| stale |= message.source == peer && message.is_indexed());
         if stale {
             self.rebuild(groups, |kind| kind == SourceKind::Group);
         }
@@ -557,7 +537,7 @@ impl<M: Copy> UnexpectedList<M> {
     fn rebuild(&mut self, groups: &Groups, is_stale: impl Fn(SourceKind) -> bool) {
         for number in 0..self.classes.len() {
             if self.classes[number].is_live && is_stale(self.classes[number].kind) {
-                self.refill(number, false, groups);
+                self.refill(number, groups);
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use super::UnexpectedList;
 use crate::matching::class::{Groups, fragment};
-use crate::matching::fifo::Links;
-use crate::matching::message::{ClassLinks, DENSE, INDEXED};
+use crate::matching::fifo::Link;
+use crate::matching::message::DENSE;
 
 impl<M: Copy> UnexpectedList<M> {
     /// The invariants of this file, asserted.
     pub(in crate::matching) fn check(&mut self, groups: &Groups) {
-        self.store.check(|message| message.home == DENSE);
+        self.store.check(|message| message.state == DENSE);
         for number in 0..self.classes.len() {
             let class = &self.classes[number];
             assert_eq!(class.is_live, self.live & (1 << number) != 0);
@@ -27,14 +27,15 @@ impl<M: Copy> UnexpectedList<M> {
                 let mut last = 0;
                 loop {
                     let message = self.store.at(slot);
-                    assert!(message.home == INDEXED && message.has_key(mask, kind, key, groups));
+                    assert!(message.is_indexed() && message.has_key(mask, kind, key, groups));
                     assert!(message.sequence > last);
                     last = message.sequence;
                     count += 1;
-                    let mut links =
-                        ClassLinks { store: &mut self.store, links: &mut self.links, class: number };
-                    assert_eq!(links.link(slot).is_head(), slot == head);
-                    slot = links.link(slot).next();
+                    let is_alone = message.is_alone(1 << number);
+                    let link =
+                        if is_alone { Link::alone(slot) } else { *self.links[number].at(slot as usize) };
+                    assert_eq!(link.is_head(), slot == head);
+                    slot = link.next();
                     if slot == head {
                         break;
                     }
