@@ -180,7 +180,7 @@ impl Engine {
     }
 
     /// The same where many wait, and the only live class has one that fits. Budget: 130 instructions.
-    #[inline(never)]
+    #[inline(always)]
     fn try_take_indexed(&mut self, receive: &Receive) -> Result<Option<&Unexpected<Held>>, Elsewhere> {
         if receive.kind != Kind::Once {
             return Err(Elsewhere);

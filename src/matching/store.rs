@@ -46,20 +46,19 @@ pub(super) struct Store<T> {
     /// The next entry's sequence number, from 1. Modulo 64 it is the next entry's place in the ring. Numbers may be left
     /// out.
     next_sequence: u64,
-    /// Matches of young indexed entries since the last match of an old one.
+    /// The sequence number of the indexed entry that was matched last.
+    last_taken: u64,
+    /// Entries that became indexed, one after the other, when that one was young.
     young_streak: u32,
-    /// How many slots are free of those that cannot be dense and were used.
-    free_len: u32,
-    /// The first slot that was never used, or not since no entry was indexed.
-    unused_slot: u32,
-    /// Slots that there is memory for.
-    slots: u32,
-    /// The free slots, a stack. Apart from the entries, so that taking one does not wait for an entry's memory.
-    free: Chunks<u32, FREE_SLOTS>,
-    /// All regions; none in place of the one that lies apart, and of those of the first four that were not needed yet.
-    regions: Vec<Option<Box<Region<T>>>>,
-    /// A bit for each place of each region with an indexed entry. The last word is of no region, and means nothing.
-    pinned: [u64; REGIONS as usize + 1],
+    /// The region that indexed entries join, from the fifth on.
+    filling: u32,
+    /// How many others are open: have free places, and have been full.
+    open_len: u32,
+    /// The first region that has not been filled, or not since no entry was indexed.
+    unused: u32,
+    /// The open regions, a stack with room for all.
+    open: Chunks<u32, OPEN_REGIONS>,
+    regions: Vec<Slots<T>>,
     /// The places that may be used.
     allowed: u64,
 }
@@ -73,13 +72,13 @@ impl<T: Entry> Store<T> {
             base: 0,
             indexed: 0,
             next_sequence: 1,
+            last_taken: 0,
             young_streak: 0,
-            free_len: 0,
-            unused_slot: LOW_SLOTS,
-            slots: 0,
-            free: Chunks::new(),
+            filling: REGIONS,
+            open_len: 0,
+            unused: REGIONS + 1,
+            open: Chunks::new(),
             regions: Vec::new(),
-            pinned: [0; REGIONS as usize + 1],
             allowed: if dense_limit >= PLACES { u64::MAX } else { (1 << dense_limit) - 1 },
         }
     }
@@ -120,15 +119,15 @@ impl<T: Entry> Store<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let regions = self.regions.iter().chain([&self.ring]).flatten().count();
-        let table = self.regions.capacity() * size_of::<usize>();
-        size_of::<Self>() + regions * size_of::<Region<T>>() + table + self.free.bytes()
+        let regions = self.regions.iter().map(|slots| &slots.memory).chain([&self.ring]).flatten().count();
+        let table = self.regions.capacity() * size_of::<Slots<T>>();
+        size_of::<Self>() + regions * size_of::<Region<T>>() + table + self.open.bytes()
     }
 
     /// The entry in a slot, whatever number that is. May be free.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
-        let region = match self.regions.get((slot / PLACES) as usize)? {
+        let region = match &self.regions.get((slot / PLACES) as usize)?.memory {
             Some(region) => region,
             None if slot / PLACES == self.base / PLACES => self.ring.as_ref()?,
             None => return None,
@@ -138,7 +137,7 @@ impl<T: Entry> Store<T> {
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        let region = match self.regions.get_mut((slot / PLACES) as usize)? {
+        let region = match &mut self.regions.get_mut((slot / PLACES) as usize)?.memory {
             Some(region) => region,
             None if slot / PLACES == self.base / PLACES => self.ring.as_mut()?,
             None => return None,
@@ -247,10 +246,9 @@ impl<T: Entry> Store<T> {
             return false;
         }
         self.young_streak = 0;
-        if self.ring.is_none() && self.regions.iter().all(Option::is_none) {
-            self.regions.resize_with(REGIONS as usize, || None);
-            self.regions[0] = Some(Region::filled(filler()));
-            self.note_memory();
+        if self.regions.is_empty() {
+            self.regions.resize_with(REGIONS as usize, Slots::none);
+            self.regions[0].memory = Some(Region::filled(filler()));
         }
         if self.is_dense() {
             self.unbar();
@@ -280,13 +278,12 @@ impl<T: Entry> Store<T> {
         let places = spilled.rotate_left(low(self.next_sequence));
         let slots = self.dense_slots(spilled);
         self.held &= !spilled;
-        self.pinned[(self.base / PLACES % REGIONS) as usize] |= places;
+        let Some(region) = self.regions.get_mut((self.base / PLACES) as usize) else { return slots };
+        region.taken |= places;
         self.indexed += places.count_ones();
         if all {
             (self.barred, self.young_streak) = (u64::MAX, 0);
-            if let Some(ring) = self.ring.take() {
-                self.regions[(self.base / PLACES) as usize] = Some(ring);
-            }
+            region.memory = self.ring.take().or(region.memory.take());
         } else {
             self.barred |= places;
         }
@@ -297,70 +294,79 @@ impl<T: Entry> Store<T> {
     /// fills new memory.
     #[inline(always)]
     pub(super) fn next_indexed(&mut self, filler: impl FnOnce() -> T) -> (u32, u64, &mut T) {
-        if self.free_len == 0 && self.unused_slot >= self.slots {
-            self.grow(filler);
-        }
-        let slot = self.next_slot().unwrap_or_else(|| unreachable!("room was made"));
+        let slot = match self.next_slot() {
+            Some(slot) => slot,
+            None => self.grow(filler),
+        };
         let (sequence, entry) = self.enter_indexed(slot);
         (slot, sequence, entry)
     }
 
-    /// Where the next entry goes, if new ones are indexed and there is memory. Budget: 14 instructions.
+    /// Where the next entry goes, if new ones are indexed and there is memory. Budget: 16 instructions.
     #[inline(always)]
-    pub(super) fn next_indexed_slot(&self) -> Option<u32> {
+    pub(super) fn next_indexed_slot(&mut self) -> Option<u32> {
         if self.is_indexed() { self.next_slot() } else { None }
     }
 
     #[inline(always)]
-    fn next_slot(&self) -> Option<u32> {
-        match self.free_len.checked_sub(1) {
-            Some(top) => Some(*self.free.at(top as usize)),
-            None => (self.unused_slot < self.slots).then_some(self.unused_slot),
+    fn next_slot(&mut self) -> Option<u32> {
+        let mut taken = self.regions.get(self.filling as usize)?.taken;
+        if taken == u64::MAX {
+            self.filling = if let Some(top) = self.open_len.checked_sub(1) {
+                self.open_len = top;
+                *self.open.at(top as usize)
+            } else {
+                self.unused += 1;
+                self.unused - 1
+            };
+            taken = self.regions.get(self.filling as usize)?.taken;
         }
+        Some(self.filling * PLACES + taken.trailing_ones())
     }
 
     /// An entry joins the indexed ones, in the slot that was named next: its sequence number, and what to write. Budget:
-    /// 16 instructions.
+    /// 20 instructions.
     #[inline(always)]
     pub(super) fn enter_indexed(&mut self, slot: u32) -> (u64, &mut T) {
-        if self.free_len == 0 {
-            self.unused_slot += 1;
-        } else {
-            self.free_len -= 1;
-        }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.indexed += 1;
+        // If only young ones are matched for a while, whatever else waits is a bystander, and new entries become dense.
+        let is_old = sequence - self.last_taken > YOUNG;
+        self.young_streak = if is_old { 0 } else { self.young_streak + 1 };
+        if let Some(slots) = self.regions.get_mut((slot / PLACES) as usize) {
+            slots.taken |= 1 << (slot % PLACES);
+        }
         (sequence, self.at_mut(slot))
     }
 
+    /// One more region, which is the one that is filled now: its first slot.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, filler: impl FnOnce() -> T) {
+    fn grow(&mut self, filler: impl FnOnce() -> T) -> u32 {
         if self.regions.is_empty() {
-            self.regions.resize_with(REGIONS as usize, || None);
+            self.regions.resize_with(REGIONS as usize, Slots::none);
         }
+        self.filling = low(self.regions.len() as u64);
+        self.unused = self.filling + 1;
         // Made here, so that only who comes here has room for it on the stack.
-        self.regions.push(Some(Region::filled(filler())));
-        self.note_memory();
-    }
-
-    fn note_memory(&mut self) {
-        self.slots = low(self.regions.len() as u64) * PLACES;
+        self.regions.push(Slots { taken: 0, memory: Some(Region::filled(filler())) });
+        self.open.reach(self.regions.len(), 0);
+        self.filling * PLACES
     }
 
     /// Take out the indexed entry of a slot if it is what is sought, as one that was matched: its sequence number, and
-    /// itself, which can be read until the next entry joins the list. None as well if there is no room to note that the
-    /// slot is free. Makes no call. Budget: 35 instructions, and those of the look.
+    /// itself, which can be read until the next entry joins the list. Makes no call. Budget: 35 instructions, and those of
+    /// the look.
     #[inline(always)]
     pub(super) fn take_indexed(&mut self, slot: u32, sought: Option<T::Sought>) -> Option<(u64, &T)> {
         // As in `get_mut`, which would take hold of all.
-        let region = match self.regions.get_mut((slot / PLACES) as usize)? {
+        let slots = self.regions.get_mut((slot / PLACES) as usize)?;
+        let region = match &mut slots.memory {
             Some(region) => region,
             None => self.ring.as_mut()?,
         };
         let entry = &mut region.0[(slot % PLACES) as usize];
-        let top = self.free.get_mut(self.free_len as usize)?;
         if let Some(sought) = sought
             && !entry.is_sought(slot, sought)
         {
@@ -368,32 +374,29 @@ impl<T: Entry> Store<T> {
         }
         let sequence = entry.sequence();
         entry.release();
-        // If only young ones are matched for a while, whatever else waits is a bystander, and new entries become dense
-        // when the next one comes.
-        let is_old = self.next_sequence - sequence > YOUNG;
-        self.young_streak = if is_old { 0 } else { self.young_streak.wrapping_add(1) };
+        self.last_taken = sequence;
         self.indexed -= 1;
-        // Without a branch, as where an entry lies is as good as random.
-        self.pinned[(slot / PLACES).min(REGIONS) as usize] &= !(1 << (slot % PLACES));
-        *top = slot;
-        self.free_len += u32::from(slot >= LOW_SLOTS);
+        let was_full = slots.taken == u64::MAX;
+        slots.taken &= !(1 << (slot % PLACES));
+        if was_full && slot >= LOW_SLOTS && slot / PLACES != self.filling {
+            *self.open.at_mut(self.open_len as usize) = slot / PLACES;
+            self.open_len += 1;
+        }
         Some((sequence, entry))
     }
 
-    /// An indexed entry with this sequence number was matched: see [`Self::take_indexed`].
+    /// An indexed entry with this sequence number was matched, and has left by [`Self::remove_indexed`] or stays.
     #[inline]
     pub(super) const fn matched_indexed(&mut self, sequence: u64) {
-        let is_old = self.next_sequence - sequence > YOUNG;
-        self.young_streak = if is_old { 0 } else { self.young_streak.wrapping_add(1) };
+        self.last_taken = sequence;
     }
 
     /// Take out an indexed entry that was not matched, or whose match is noted apart. Budget: 25 instructions.
     #[inline(always)]
     pub(super) fn remove_indexed(&mut self, slot: u32) {
-        self.free.reach(self.free_len as usize, 0);
-        let streak = self.young_streak;
+        let last = self.last_taken;
         self.take_indexed(slot, None);
-        self.young_streak = streak;
+        self.last_taken = last;
     }
 
     /// Call with each occupied slot, dense or indexed, in slot order.
@@ -404,12 +407,10 @@ impl<T: Entry> Store<T> {
                 each(slot, entry);
             }
         };
-        for (number, region) in (0..).zip(&self.regions) {
+        for (number, slots) in (0..).zip(&self.regions).take(self.unused as usize) {
             let first = number * PLACES;
             let ring = self.ring.as_ref().filter(|_| first == self.base);
-            let Some(region) = region.as_ref().or(ring).filter(|_| first < self.unused_slot) else {
-                continue;
-            };
+            let Some(region) = slots.memory.as_ref().or(ring) else { continue };
             for (slot, entry) in (first..).zip(&region.0) {
                 each_occupied(slot, entry);
             }
@@ -422,17 +423,17 @@ impl<T: Entry> Store<T> {
             return 0;
         }
         self.for_each(|_, entry| each(entry));
-        self.unused_slot as usize
+        (self.unused * PLACES) as usize
     }
 
     /// Call with each part of memory that may hold entries, in slot order: its first slot, and all of it.
     #[inline(always)]
     pub(super) fn for_each_part_mut(&mut self, mut each: impl FnMut(u32, &mut [T])) {
-        let (base, unused) = (self.base, self.unused_slot);
-        for (number, region) in (0..).zip(&mut self.regions) {
+        let base = self.base;
+        for (number, slots) in (0..).zip(&mut self.regions).take(self.unused as usize) {
             let first = number * PLACES;
             let ring = self.ring.as_mut().filter(|_| first == base);
-            if let Some(region) = region.as_mut().or(ring).filter(|_| first < unused) {
+            if let Some(region) = slots.memory.as_mut().or(ring) {
                 each(first, &mut region.0);
             }
         }
@@ -454,29 +455,32 @@ impl<T: Entry> Store<T> {
     #[cold]
     #[inline(never)]
     fn enter_dense(&mut self) -> bool {
-        let usable = |region: &u32| (self.allowed & !self.pinned[*region as usize]).count_ones();
+        let usable = |region: &u32| (self.allowed & !self.taken(*region)).count_ones();
         let Some(region) = (0..REGIONS).rev().max_by_key(usable) else { return false };
         if usable(&region) <= self.allowed.count_ones() / 2 {
             return false;
         }
         // What is copied may be indexed.
-        let Some(filler) = self.regions.iter().flatten().next().map(|region| region.0[0]) else {
-            return false;
-        };
-        let known = self.regions[region as usize].take();
+        let Some(filler) = self.regions.iter().find_map(|slots| slots.memory.as_ref()) else { return false };
+        let filler = filler.0[0];
+        let known = self.regions[region as usize].memory.take();
         self.ring = Some(known.unwrap_or_else(|| Region::filled(filler)));
         self.base = region * PLACES;
         self.unbar();
         if self.indexed == 0 {
             // From the beginning again, in the order of memory.
-            (self.free_len, self.unused_slot) = (0, LOW_SLOTS);
+            (self.filling, self.open_len, self.unused) = (REGIONS, 0, REGIONS + 1);
         }
         true
     }
 
     /// The ring leaves out what it must.
-    const fn unbar(&mut self) {
-        self.barred = self.pinned[(self.base / PLACES % REGIONS) as usize] | !self.allowed;
+    fn unbar(&mut self) {
+        self.barred = self.taken(self.base / PLACES) | !self.allowed;
+    }
+
+    fn taken(&self, region: u32) -> u64 {
+        self.regions.get(region as usize).map_or(0, |slots| slots.taken)
     }
 
     /// The invariants of this file, asserted.
@@ -505,16 +509,17 @@ impl<T: Entry> Store<T> {
             last = entry.sequence();
         }
         assert_eq!(self.is_dense(), self.ring.is_some());
-        let free = self.free_len as usize;
-        for at in 0..free {
-            assert_eq!(self.at(*self.free.at(at)).sequence(), 0);
+        let mut taken = vec![0; self.regions.len()];
+        self.for_each(|slot, entry| {
+            taken[(slot / PLACES) as usize] |= u64::from(!is_dense_entry(entry)) << (slot % PLACES);
+        });
+        let open: Vec<u32> = (0..self.open_len).map(|at| *self.open.at(at as usize)).collect();
+        for (number, (slots, taken)) in (0..).zip(self.regions.iter().zip(taken)) {
+            assert_eq!(slots.taken, taken);
+            let is_open =
+                number >= REGIONS && number < self.unused && number != self.filling && taken != u64::MAX;
+            assert_eq!(open.iter().filter(|open| **open == number).count(), usize::from(is_open));
         }
-        let low_indexed = self
-            .in_order(|entry| !is_dense_entry(entry))
-            .iter()
-            .filter(|(_, slot)| *slot < LOW_SLOTS)
-            .count();
-        assert_eq!((self.unused_slot - LOW_SLOTS) as usize, free + self.indexed() as usize - low_indexed);
     }
 }
 
@@ -546,6 +551,21 @@ impl<'a, T: Entry> Dense<'a, T> {
     }
 }
 
+/// A region's slots.
+#[derive(Clone)]
+struct Slots<T> {
+    /// A bit for each place with an indexed entry.
+    taken: u64,
+    /// None while it is the ring's, and if it was not needed yet.
+    memory: Option<Box<Region<T>>>,
+}
+
+impl<T> Slots<T> {
+    const fn none() -> Self {
+        Self { taken: 0, memory: None }
+    }
+}
+
 /// Slots next to each other.
 #[derive(Clone)]
 #[repr(align(64))]
@@ -567,9 +587,9 @@ pub(super) const PLACES: u32 = 64;
 /// Regions that can be the ring's.
 const REGIONS: u32 = 4;
 const LOW_SLOTS: u32 = PLACES * REGIONS;
-/// Free slots of a chunk: 4 KiB.
-const FREE_SLOTS: usize = 1024;
+/// Open regions of a chunk: 4 KiB.
+const OPEN_REGIONS: usize = 1024;
 /// An entry is young while fewer than so many came after it.
 const YOUNG: u64 = 32;
-/// So many young matches in a row make a list dense again.
+/// So many in a row make a list dense again.
 const STREAK: u32 = 32;

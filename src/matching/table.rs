@@ -123,10 +123,8 @@ impl Table {
     /// Forget every key, keep the memory. Constant time: lines beyond the first few are cleared when a sweep
     /// reaches them again.
     pub(super) fn clear(&mut self) {
-        if self.lines.len() != 0 {
-            for line in &mut self.lines.chunk_mut(0)[..LINES_MIN as usize] {
-                *line = Line::EMPTY;
-            }
+        if let Some(lines) = self.lines.first_chunk_mut() {
+            lines[..LINES_MIN as usize].fill(Line::EMPTY);
         }
         (self.used, self.half, self.keys, self.limit) = (LINES_MIN, LINES_MIN, 0, keys_max(LINES_MIN));
         self.wide = 2 * LINES_MIN - 1;
@@ -499,8 +497,8 @@ impl Table {
     }
 }
 
-/// Lines of a chunk: 16 KiB.
-const LINES: usize = 256;
+/// Lines of a chunk: 32 KiB.
+const LINES: usize = 512;
 const OVERFLOW_LINES: usize = 32;
 /// Lines of an empty table: 4 KiB, enough for 256 keys.
 const LINES_MIN: u32 = 64;
