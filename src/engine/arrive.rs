@@ -26,12 +26,15 @@ impl Engine {
         if device.0 as usize >= self.offload.plain_count() {
             return self.handle_arrived_among_nics(device, arrival);
         }
-        match self.try_accept(arrival) {
+        let is_short = self.matcher.is_posted_short();
+        let accepted = if is_short { self.try_accept(arrival) } else { self.try_accept_indexed(arrival) };
+        match accepted {
             Ok(Some(buffer)) => Answer::Accept { buffer: *buffer, transfer: None },
-            Ok(None) => {
+            Ok(None) if is_short => {
                 self.hold(device, arrival);
                 Answer::Hold
             }
+            Ok(None) => self.handle_arrived_past_index(device, arrival, true),
             Err(_) => self.handle_arrived_in_software(device, arrival),
         }
     }
@@ -50,9 +53,38 @@ impl Engine {
         Ok(Some(&slot.buffer))
     }
 
-    /// No posted receive fits. Budget: 50 instructions while few messages wait.
+    /// The same where many receives are posted, all of one class. Budget: 130 instructions.
+    #[inline(never)]
+    fn try_accept_indexed(&mut self, arrival: &Arrival) -> Result<Option<&Buffer>, Elsewhere> {
+        if !arrival.in_hand || !self.completions.has_room() {
+            return Err(Elsewhere);
+        }
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        let Some((_, slot)) = self.matcher.take_posted_for(&envelope)? else { return Ok(None) };
+        self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+        Ok(Some(&slot.buffer))
+    }
+
+    /// No posted receive fits. Budget: 50 instructions while few messages wait, 130 while many do and one class is live.
     #[inline(never)]
     fn hold(&mut self, device: DeviceId, arrival: &Arrival) {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        if self.matcher.try_hold(&envelope, || Held::new(device, arrival)).is_none() {
+            self.hold_indexed(device, arrival);
+        }
+    }
+
+    #[inline(never)]
+    fn hold_indexed(&mut self, device: DeviceId, arrival: &Arrival) {
+        let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
+        if self.matcher.try_index_unexpected(&envelope, || Held::new(device, arrival)).is_none() {
+            self.hold_anywhere(device, arrival);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hold_anywhere(&mut self, device: DeviceId, arrival: &Arrival) {
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
         self.matcher.queue_unexpected_with(&envelope, || Held::new(device, arrival));
     }
@@ -68,7 +100,7 @@ impl Engine {
             };
         }
         match self.matcher.take_posted_for(&envelope) {
-            Ok(Some((_, slot))) => self.answer_matched(device, arrival, slot),
+            Ok(Some((_, &slot))) => self.answer_matched(device, arrival, slot),
             Ok(None) => self.handle_arrived_past_index(device, arrival, true),
             Err(_) => self.handle_arrived_past_index(device, arrival, false),
         }

@@ -123,7 +123,9 @@ impl Engine {
         if let Some(id) = self.try_post(receive) {
             return Posting::Queued(id);
         }
-        match self.try_take_held(receive) {
+        let is_short = self.matcher.is_unexpected_short();
+        let taken = if is_short { self.try_take_held(receive) } else { self.try_take_indexed(receive) };
+        match taken {
             Ok(Some(message)) => {
                 let (envelope, held) = (message.envelope(), message.value());
                 if held.in_hand && placer.place(held.device, held.token, &receive.buffer) {
@@ -132,7 +134,8 @@ impl Engine {
                 let held = *held;
                 self.take_held_late(envelope, held, receive)
             }
-            Ok(None) => Posting::Queued(self.post_at_end(receive)),
+            Ok(None) if is_short => Posting::Queued(self.post_at_end(receive)),
+            Ok(None) => self.post_past_index(receive, placer, true),
             Err(_) => self.post_in_software(receive, placer),
         }
     }
@@ -150,10 +153,19 @@ impl Engine {
         }
     }
 
-    /// Returns what its caller does, which so need not come back to it.
-    #[cold]
+    /// Returns what its caller does, which so need not come back to it. Budget: 110 instructions where many of the
+    /// receive's class are posted.
     #[inline(never)]
     fn post_slow(&mut self, receive: &Receive) -> Option<ReceiveId> {
+        match self.matcher.try_index_posted(&receive.pattern, || Slot::new(receive)) {
+            Some(id) => Some(id),
+            None => self.post_slowest(receive),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn post_slowest(&mut self, receive: &Receive) -> Option<ReceiveId> {
         Some(self.matcher.queue_posted_slow(&receive.pattern, || Slot::new(receive)))
     }
 
@@ -167,32 +179,31 @@ impl Engine {
         self.matcher.try_take_unexpected_for(&receive.pattern)
     }
 
+    /// The same where many wait, and the only live class has one that fits. Budget: 130 instructions.
+    #[inline(always)]
+    fn try_take_indexed(&mut self, receive: &Receive) -> Result<Option<&Unexpected<Held>>, Elsewhere> {
+        if receive.kind != Kind::Once {
+            return Err(Elsewhere);
+        }
+        let taken = self.matcher.take_unexpected_for(&receive.pattern)?;
+        Ok(taken.map(|(_, message)| message))
+    }
+
     /// No waiting message fits.
     #[inline(never)]
     fn post_at_end(&mut self, receive: &Receive) -> ReceiveId {
         self.matcher.queue_posted_with(&receive.pattern, Stay::Once, || Slot::new(receive))
     }
 
-    /// Budget: 230 instructions where the only live class has a message that fits, and the placer takes it.
     #[inline(never)]
     fn post_in_software(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
         if receive.kind != Kind::Once || self.matcher.is_unexpected_short() {
             return self.post_any(receive, placer);
         }
-        match self.matcher.take_unexpected_for(&receive.pattern) {
-            Ok(Some((_, message))) => {
-                let (envelope, held) = (message.envelope(), message.value());
-                if held.in_hand && placer.place(held.device, held.token, &receive.buffer) {
-                    return Posting::Placed(held.received(envelope.tag, envelope.source, &receive.buffer));
-                }
-                let held = *held;
-                self.take_held_late(envelope, held, receive)
-            }
-            Ok(None) => self.post_past_index(receive, placer, true),
-            Err(_) => self.post_past_index(receive, placer, false),
-        }
+        self.post_past_index(receive, placer, false)
     }
 
+    /// No indexed message fits, or that is not known.
     #[inline(never)]
     fn post_past_index(
         &mut self,

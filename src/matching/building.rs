@@ -10,30 +10,31 @@
 use super::chunks::Chunks;
 use super::class::{Groups, Key, fragment};
 use super::fifo::{self, Link, Links};
-use super::message::{ClassLinks, INDEXED, LINKS, LINKS_WITHIN, Message};
+use super::message::{ClassLinks, LINKS, Message, link_of};
 use super::table::{Filling, Note};
 use super::unexpected::UnexpectedList;
 
 impl<M: Copy> UnexpectedList<M> {
-    /// Index every indexed message in a class anew, in order. `links_are_new`: no message was ever in a class of that
-    /// number.
-    pub(super) fn refill(&mut self, number: usize, links_are_new: bool, groups: &Groups) {
+    /// Index every indexed message in a class anew, in order.
+    pub(super) fn refill(&mut self, number: usize, groups: &Groups) {
         let messages = self.store.indexed();
         self.scanned += u64::from(messages);
         if messages >= LONG {
-            return self.refill_long(number, links_are_new, groups);
+            return self.refill_long(number, groups);
         }
         self.classes[number].table.clear_for(messages);
-        for (_, slot) in self.store.in_order(|message| message.home == INDEXED) {
-            let envelope = self.store.at(slot).envelope();
+        for (_, slot) in self.store.in_order(Message::is_indexed) {
+            let message = self.store.at_mut(slot);
+            message.state &= !(1 << number);
+            let envelope = message.envelope();
             self.index_in(number, slot, &envelope, groups);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn refill_long(&mut self, number: usize, links_are_new: bool, groups: &Groups) {
-        let mut filling = self.note_runs(number, links_are_new, groups);
+    fn refill_long(&mut self, number: usize, groups: &Groups) {
+        let mut filling = self.note_runs(number, groups);
         let mut disordered = Vec::new();
         for partition in 0..filling.partitions() {
             self.classes[number].table.settle(&mut filling, partition);
@@ -53,27 +54,30 @@ impl<M: Copy> UnexpectedList<M> {
 
     /// Link each run of messages with equal keys, and note its first. Few instructions, so that the processor has many
     /// messages on their way from memory at once.
-    fn note_runs(&mut self, number: usize, links_are_new: bool, groups: &Groups) -> Filling {
+    fn note_runs(&mut self, number: usize, groups: &Groups) -> Filling {
         let (class, hasher) = (&mut self.classes[number], self.hasher);
         let mut filling = class.table.begin_filling(self.store.indexed());
-        let is_alone = links_are_new && number < LINKS_WITHIN;
-        let mut further = self.links.get_mut(number.wrapping_sub(LINKS_WITHIN));
+        let links = &mut self.links[number];
         self.store.for_each_part_mut(|first, messages| {
             let mut run = Run { key: Key { tag: 0, source: 0 }, head: 0, sequence: u64::MAX };
             for (slot, at) in (first..).zip(0..messages.len()) {
-                let Some(message) = messages.get(at) else { break };
-                if message.sequence == 0 || message.home != INDEXED {
+                let Some(message) = messages.get_mut(at) else { break };
+                if message.sequence == 0 || !message.is_indexed() {
                     continue;
+                }
+                // Written only if need be: nearly all are alone, and stay as they are.
+                if !message.is_alone(1 << number) {
+                    message.state &= !(1 << number);
                 }
                 let (key, sequence) = (class.key_of(message.tag, message.source, groups), message.sequence);
-                let mut links = PartLinks { class: number, first, messages, further: further.as_deref_mut() };
                 if key == run.key && sequence > run.sequence {
-                    fifo::append(&mut links, run.head, slot);
+                    fifo::append(
+                        &mut PartLinks { class: number, first, messages, links: &mut *links },
+                        run.head,
+                        slot,
+                    );
                     run.sequence = sequence;
                     continue;
-                }
-                if !is_alone {
-                    *links.link(slot) = Link::alone(slot);
                 }
                 class.table.note(&mut filling, Note { fragment: fragment(hasher, key), slot });
                 run = Run { key, head: slot, sequence };
@@ -142,19 +146,13 @@ struct PartLinks<'a, M> {
     class: usize,
     first: u32,
     messages: &'a mut [Message<M>],
-    further: Option<&'a mut Chunks<Link, LINKS>>,
+    links: &'a mut Chunks<Link, LINKS>,
 }
 
 impl<M: Copy> Links for PartLinks<'_, M> {
     #[inline]
     fn link(&mut self, slot: u32) -> &mut Link {
-        match &mut self.further {
-            None => &mut self.messages[(slot - self.first) as usize].links[self.class],
-            Some(links) => {
-                links.reach(slot as usize, Link::default());
-                links.at_mut(slot as usize)
-            }
-        }
+        link_of(&mut self.messages[(slot - self.first) as usize], slot, self.class, self.links)
     }
 }
 

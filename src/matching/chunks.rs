@@ -5,18 +5,21 @@
 /// A growing array of `T`, `N` items (a power of two) at a time, each chunk on a cache line of its own.
 #[derive(Clone)]
 pub(super) struct Chunks<T, const N: usize> {
-    chunks: Vec<Box<Chunk<T, N>>>,
+    /// The only chunk, so that its items are found without a look into a table.
+    one: Option<Box<Chunk<T, N>>>,
+    /// Or else all.
+    many: Vec<Box<Chunk<T, N>>>,
 }
 
 impl<T: Copy, const N: usize> Chunks<T, N> {
     pub(super) const fn new() -> Self {
-        Self { chunks: Vec::new() }
+        Self { one: None, many: Vec::new() }
     }
 
     /// How many items there are.
     #[inline]
     pub(super) const fn len(&self) -> usize {
-        self.chunks.len() * N
+        if self.one.is_some() { N } else { self.many.len() * N }
     }
 
     /// Make room for that item. New items are copies of `fill`.
@@ -29,54 +32,52 @@ impl<T: Copy, const N: usize> Chunks<T, N> {
 
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
-        Some(&self.chunks.get(index / N)?.0[index % N])
+        match &self.one {
+            Some(chunk) => chunk.0.get(index),
+            None => Some(&self.many.get(index / N)?.0[index % N]),
+        }
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        Some(&mut self.chunks.get_mut(index / N)?.0[index % N])
-    }
-
-    /// Set an item, and make room for it if need be.
-    #[inline(always)]
-    pub(super) fn put(&mut self, index: usize, item: T) {
-        match self.chunks.get_mut(index / N) {
-            Some(chunk) => chunk.0[index % N] = item,
-            None => self.reach(index, item),
+        match &mut self.one {
+            Some(chunk) => chunk.0.get_mut(index),
+            None => Some(&mut self.many.get_mut(index / N)?.0[index % N]),
         }
     }
 
     /// An item that is known to be there.
     #[inline]
     pub(super) fn at(&self, index: usize) -> &T {
-        &self.chunks[index / N].0[index % N]
+        self.get(index).unwrap_or_else(|| unreachable!("the item is there"))
     }
 
     /// An item that is known to be there.
     #[inline]
     pub(super) fn at_mut(&mut self, index: usize) -> &mut T {
-        &mut self.chunks[index / N].0[index % N]
+        self.get_mut(index).unwrap_or_else(|| unreachable!("the item is there"))
     }
 
-    /// The chunk that holds that item.
-    #[inline]
-    pub(super) fn chunk(&self, number: usize) -> &[T; N] {
-        &self.chunks[number].0
-    }
-
-    #[inline]
-    pub(super) fn chunk_mut(&mut self, number: usize) -> &mut [T; N] {
-        &mut self.chunks[number].0
+    /// The first items, if there are any.
+    pub(super) fn first_chunk_mut(&mut self) -> Option<&mut [T; N]> {
+        self.one.as_mut().or(self.many.first_mut()).map(|chunk| &mut chunk.0)
     }
 
     pub(super) const fn bytes(&self) -> usize {
-        self.chunks.len() * size_of::<Chunk<T, N>>() + self.chunks.capacity() * size_of::<usize>()
+        let chunks = if self.one.is_some() { 1 } else { self.many.len() };
+        chunks * size_of::<Chunk<T, N>>() + self.many.capacity() * size_of::<usize>()
     }
 
     #[cold]
     #[inline(never)]
     fn grow(&mut self, fill: T) {
-        self.chunks.push(Box::new(Chunk([fill; N])));
+        let fresh = Box::new(Chunk([fill; N]));
+        if self.len() == 0 {
+            self.one = Some(fresh);
+        } else {
+            self.many.extend(self.one.take());
+            self.many.push(fresh);
+        }
     }
 }
 

@@ -125,6 +125,8 @@ pub(super) struct Class {
     pub(super) kind: SourceKind,
     /// All ones if the source is a peer, else zero.
     source_mask: u32,
+    /// The same, but [`NOBODY`] if the source is a group or the class is dead.
+    same: u32,
     /// Built before its first use: kept for good.
     pub(super) is_declared: bool,
     /// Whether the other fields mean anything; a dead class keeps its memory for the next.
@@ -140,6 +142,7 @@ impl Class {
             mask,
             kind,
             source_mask: source_mask(kind),
+            same: same(kind),
             is_declared: false,
             is_live: true,
             used_at: 0,
@@ -151,7 +154,19 @@ impl Class {
     pub(super) fn become_class(&mut self, mask: u64, kind: SourceKind) {
         self.table.clear();
         (self.mask, self.kind, self.source_mask) = (mask, kind, source_mask(kind));
-        (self.is_declared, self.is_live, self.used_at) = (false, true, 0);
+        (self.same, self.is_declared, self.is_live, self.used_at) = (same(kind), false, true, 0);
+    }
+
+    /// Give its keys up, and keep its memory.
+    pub(super) fn die(&mut self) {
+        self.table.clear();
+        (self.same, self.is_live) = (NOBODY, false);
+    }
+
+    /// As [`Self::is_for`], but never if a group is wanted. Budget: 4 instructions.
+    #[inline(always)]
+    pub(super) const fn is_for_same(&self, wanted: &Wanted) -> bool {
+        self.mask == wanted.mask && self.same == wanted.source_mask && !wanted.is_group
     }
 
     #[inline]
@@ -168,6 +183,12 @@ impl Class {
             u64::from(source & self.source_mask)
         };
         Key { tag: tag & self.mask, source }
+    }
+
+    /// The same, if the source is no group.
+    #[inline(always)]
+    pub(super) const fn key_without_group(&self, tag: u64, source: u32) -> Key {
+        Key { tag: tag & self.mask, source: (source & self.source_mask) as u64 }
     }
 
     /// Take the first entry of a key out, known to be at `place`.
@@ -215,6 +236,13 @@ impl Class {
 const fn source_mask(kind: SourceKind) -> u32 {
     if matches!(kind, SourceKind::Peer) { u32::MAX } else { 0 }
 }
+
+const fn same(kind: SourceKind) -> u32 {
+    if matches!(kind, SourceKind::Group) { NOBODY } else { source_mask(kind) }
+}
+
+/// Is no mask of a source.
+const NOBODY: u32 = 1;
 
 /// The hashed key.
 #[inline]

@@ -144,7 +144,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         pattern: &Pattern,
     ) -> Result<Option<(MessageId, &Unexpected<M>)>, Elsewhere> {
         let Some(wanted) = Wanted::without_group(pattern) else { return Err(Elsewhere) };
-        self.unexpected.take_first_quick(&wanted, &self.groups)
+        self.unexpected.take_first_quick(&wanted)
     }
 
     /// [`Self::post`] once [`Self::take_unexpected_for`] has looked, and whether no indexed message fits.
@@ -171,9 +171,9 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[inline(never)]
     fn take_unexpected_anywhere(&mut self, pattern: &Pattern) -> Option<(MessageId, Envelope, M)> {
         let wanted = Wanted::new(pattern);
-        if !self.unexpected.store.is_short()
-            && self.unexpected.change_recent(&wanted)
-            && let Ok(taken) = self.take_unexpected_for(pattern)
+        if self.unexpected.has_several()
+            && !self.unexpected.store.is_short()
+            && let Ok(taken) = self.unexpected.take_first_of_several(&wanted, &self.groups)
         {
             let taken = taken.map(|(id, message)| (id, message.envelope(), *message.value()));
             return taken.or_else(|| self.unexpected.take_first_dense(&wanted, &self.groups));
@@ -218,6 +218,30 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.posted.queue_slow(pattern, Stay::Once, value)
     }
 
+    /// The same where that takes a place in an index.
+    #[inline(always)]
+    pub(crate) fn try_index_posted(&mut self, pattern: &Pattern, value: impl Fn() -> R) -> Option<ReceiveId> {
+        self.posted.try_queue_indexed(&Wanted::without_group(pattern)?, Stay::Once, value)
+    }
+
+    /// The quick half of [`Self::queue_unexpected`]: `None`, and nothing has changed, if that takes more than a place among
+    /// the newest. Makes no call.
+    #[inline(always)]
+    pub(crate) fn try_hold(&mut self, envelope: &Envelope, value: impl Fn() -> M) -> Option<MessageId> {
+        self.unexpected.queue_dense(envelope, value)
+    }
+
+    /// The quick half of [`Self::queue_unexpected`] where that takes a place in an index: `None`, and nothing has changed,
+    /// if it takes more. Makes no call.
+    #[inline(always)]
+    pub(crate) fn try_index_unexpected(
+        &mut self,
+        envelope: &Envelope,
+        value: impl Fn() -> M,
+    ) -> Option<MessageId> {
+        self.unexpected.try_queue_indexed(envelope, value)
+    }
+
     /// The quick half of [`Self::post`] where no message waits, of a receive that leaves with its first match: `None`,
     /// and nothing has changed, if that takes more than a place among the newest. Makes no call.
     #[inline(always)]
@@ -258,7 +282,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     #[inline(never)]
     fn arrive_any(&mut self, envelope: Envelope, value: impl Fn() -> M) -> Arrived<R> {
         match self.take_posted_for(&envelope) {
-            Ok(Some((receive, value))) => Arrived::Matched { receive, value },
+            Ok(Some((receive, &value))) => Arrived::Matched { receive, value },
             Ok(None) => self.arrive_past_index(&envelope, value, true),
             Err(_) => self.arrive_past_index(&envelope, value, false),
         }
@@ -271,8 +295,8 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
     pub(crate) fn take_posted_for(
         &mut self,
         envelope: &Envelope,
-    ) -> Result<Option<(ReceiveId, R)>, Elsewhere> {
-        self.posted.take_first_quick(envelope, &self.groups)
+    ) -> Result<Option<(ReceiveId, &R)>, Elsewhere> {
+        self.posted.take_first_quick(envelope)
     }
 
     /// [`Self::arrive`] once [`Self::take_posted_for`] has looked, and whether no indexed receive fits.

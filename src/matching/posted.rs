@@ -6,7 +6,7 @@ use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::hash::{Hasher, low};
 use super::pattern::{Envelope, Pattern};
 use super::receive::{DENSE, Receive, STAYS, UNCLASSED};
-use super::store::{Dense, Entry, NO_SLOT, Store};
+use super::store::{Dense, NO_SLOT, Store};
 use super::table::{Elsewhere, Place};
 use super::{Statistics, Stay};
 use crate::ids::{PeerId, ReceiveId};
@@ -71,6 +71,29 @@ impl<R: Copy> PostedList<R> {
     ) -> Option<ReceiveId> {
         let (slot, sequence, receive) = self.store.next_dense()?;
         receive.write(wanted, stay, sequence, value);
+        Some(ReceiveId::new(slot, low(sequence)))
+    }
+
+    /// The quick half of [`Self::queue_slow`]: its class was the last one's as well, and no receive of the same key is
+    /// posted. None, and nothing has changed, if that takes more. Makes no call. Budget: 95 instructions.
+    #[inline(always)]
+    pub(super) fn try_queue_indexed(
+        &mut self,
+        wanted: &Wanted,
+        stay: Stay,
+        value: impl Fn() -> R,
+    ) -> Option<ReceiveId> {
+        let number = self.recent;
+        let class = self.classes.get_mut(number).filter(|class| class.is_for_same(wanted))?;
+        let slot = self.store.next_indexed_slot()?;
+        let fragment = fragment(self.hasher, wanted.key());
+        if !class.table.try_insert(fragment, slot) {
+            return None;
+        }
+        self.occupied |= 1 << number;
+        let (sequence, receive) = self.store.enter_indexed(slot);
+        receive.write(*wanted, stay, sequence, value);
+        receive.write_indexed(slot, number + 1, fragment);
         Some(ReceiveId::new(slot, low(sequence)))
     }
 
@@ -302,36 +325,33 @@ impl<R: Copy> PostedList<R> {
         Ok(Some((receive.id(slot), receive.value)))
     }
 
-    /// The same for one class, which is the most frequent case, for fewer instructions: 90.
+    /// The same for one class, which is the most frequent case, for fewer instructions: 100. The receive can be read where
+    /// it lies until the next one is posted. Makes no call.
     #[inline(always)]
     pub(super) fn take_first_quick(
         &mut self,
         message: &Envelope,
-        groups: &Groups,
-    ) -> Result<Option<(ReceiveId, R)>, Elsewhere> {
+    ) -> Result<Option<(ReceiveId, &R)>, Elsewhere> {
         if self.unclassed != NO_SLOT || self.occupied & self.occupied.wrapping_sub(1) != 0 {
             return Err(Elsewhere);
         }
         let number = self.occupied.trailing_zeros() as usize;
         let Some(class) = self.classes.get_mut(number) else { return Ok(None) };
-        let key = class.key_of(message.tag.0, message.source.0, groups);
-        let fragment = fragment(self.hasher, key);
-        let mask = class.mask;
-        let Some(candidates) = class.table.candidates(fragment) else { return Ok(None) };
-        let Some(slot) = candidates.slot() else { return candidates.end() };
-        // The first of them nearly always; a loop would have more words to keep than there are registers.
-        let receive = self.store.at_mut(slot);
-        if !receive.has_key(mask, key) || receive.state & STAYS != 0 || receive.link.next() != slot {
+        if class.kind == SourceKind::Group {
             return Err(Elsewhere);
         }
+        let key = class.key_without_group(message.tag.0, message.source.0);
+        let mask = class.mask;
+        let Some(candidates) = class.table.candidates(fragment(self.hasher, key)) else { return Ok(None) };
+        let Some(slot) = candidates.slot() else { return candidates.end() };
+        // The first of them nearly always; a loop would have more words to keep than there are registers.
+        let sought = Some((mask, key));
+        let Some((sequence, receive)) = self.store.take_indexed(slot, sought) else { return Err(Elsewhere) };
         candidates.clear();
-        let (sequence, value) = (receive.sequence, receive.value);
-        receive.release();
         if class.table.keys() == 0 {
             self.occupied = 0;
         }
-        self.store.note_taken(slot, sequence);
-        Ok(Some((ReceiveId::new(slot, low(sequence)), value)))
+        Ok(Some((ReceiveId::new(slot, low(sequence)), &receive.value)))
     }
 
     #[inline(always)]

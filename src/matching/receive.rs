@@ -120,6 +120,14 @@ impl<R: Copy> Entry for Receive<R> {
     fn release(&mut self) {
         self.retire();
     }
+
+    /// The mask of a class, and a key in it.
+    type Sought = (u64, Key);
+
+    #[inline(always)]
+    fn is_sought(&self, slot: u32, (mask, key): (u64, Key)) -> bool {
+        self.has_key(mask, key) && self.state & STAYS == 0 && self.link.next() == slot
+    }
 }
 
 impl<R: Copy> Links for Store<Receive<R>> {

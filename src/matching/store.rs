@@ -5,7 +5,9 @@
 //! way of the ring's next place, it becomes indexed; when the ring is more than half full then, all do, and so does
 //! what follows, until the list is empty or only young entries are matched. So **every dense entry is newer than
 //! every indexed one**. What becomes indexed keeps its place, which the ring leaves out: slots, hence ids, never
-//! change. Slots from 512 on come in chunks, for indexed entries.
+//! change. The first 256 slots are those that can be dense, the rest is for indexed entries; all come by regions of 64, so
+//! that an index need not ask which it has found. While the list is dense the ring's region lies apart, for it is nearer
+//! that way.
 //!
 //! Not here: indexes, and what an entry looks like.
 
@@ -20,17 +22,22 @@ pub(super) trait Entry: Copy {
     fn retire(&mut self);
     /// The same, when it was indexed but its slot can be dense next.
     fn release(&mut self);
+    /// What [`Store::take_indexed`] seeks.
+    type Sought: Copy;
+    /// Whether it is that, and alone of its key. A method, since a closure would be called.
+    fn is_sought(&self, slot: u32, sought: Self::Sought) -> bool;
 }
 
 /// See the head of this file.
 #[derive(Clone)]
 pub(super) struct Store<T> {
-    /// The ring's region, none before the first entry.
-    current: Option<Box<Region<T>>>,
+    /// The ring's region while the list is dense.
+    ring: Option<Box<Region<T>>>,
     /// A bit for each place with a dense entry: bit 0 for the place of the next entry, bit 1 for the one after it in the
     /// ring, and so on. So from bit 0 on they are in order of age, and the newest place is bit 63.
     held: u64,
-    /// A bit for each place that the ring leaves out: all while the list is not dense.
+    /// A bit for each place that the ring leaves out: all while the list is not dense. May be more than it must, until
+    /// room is made.
     barred: u64,
     /// The first slot of the ring's region.
     base: u32,
@@ -39,40 +46,40 @@ pub(super) struct Store<T> {
     /// The next entry's sequence number, from 1. Modulo 64 it is the next entry's place in the ring. Numbers may be left
     /// out.
     next_sequence: u64,
-    /// Matches of young indexed entries since the last match of an old one.
+    /// The sequence number of the indexed entry that was matched last.
+    last_taken: u64,
+    /// Entries that became indexed, one after the other, when that one was young.
     young_streak: u32,
+    /// The region that indexed entries join, from the fifth on.
+    filling: u32,
+    /// How many others are open: have free places, and have been full.
+    open_len: u32,
+    /// The first region that has not been filled, or not since no entry was indexed.
+    unused: u32,
+    /// The open regions, a stack with room for all.
+    open: Chunks<u32, OPEN_REGIONS>,
+    regions: Vec<Slots<T>>,
     /// The places that may be used.
     allowed: u64,
-    /// The other regions, made when they are needed; none in place of the current one.
-    regions: [Option<Box<Region<T>>>; REGIONS as usize],
-    /// A bit for each place of each region with an indexed entry.
-    pinned: [u64; REGIONS as usize],
-    /// Free slots of chunks, a stack. Apart from the entries, so that taking
-    /// one does not wait for an entry's memory.
-    free: Chunks<u32, FREE_SLOTS>,
-    free_len: u32,
-    /// The first slot that was never used.
-    unused_slot: u32,
-    chunks: Chunks<T, CHUNK>,
 }
 
 impl<T: Entry> Store<T> {
     pub(super) const fn new(dense_limit: u32) -> Self {
         Self {
-            current: None,
+            ring: None,
             held: 0,
             barred: u64::MAX,
             base: 0,
             indexed: 0,
             next_sequence: 1,
+            last_taken: 0,
             young_streak: 0,
+            filling: REGIONS,
+            open_len: 0,
+            unused: REGIONS + 1,
+            open: Chunks::new(),
+            regions: Vec::new(),
             allowed: if dense_limit >= PLACES { u64::MAX } else { (1 << dense_limit) - 1 },
-            regions: [const { None }; REGIONS as usize],
-            pinned: [0; REGIONS as usize],
-            free: Chunks::new(),
-            free_len: 0,
-            unused_slot: CHUNK_SLOTS,
-            chunks: Chunks::new(),
         }
     }
 
@@ -94,10 +101,10 @@ impl<T: Entry> Store<T> {
         self.barred != u64::MAX
     }
 
-    /// Whether new entries are indexed, and some are.
+    /// Whether new entries are indexed: some are, and no row of young ones has been matched.
     #[inline(always)]
     pub(super) const fn is_indexed(&self) -> bool {
-        !self.is_dense() && self.indexed != 0
+        !self.is_dense() && self.indexed != 0 && self.young_streak <= STREAK
     }
 
     #[inline(always)]
@@ -112,23 +119,30 @@ impl<T: Entry> Store<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let regions = self.regions.iter().chain([&self.current]).flatten().count();
-        size_of::<Self>() + regions * size_of::<Region<T>>() + self.chunks.bytes() + self.free.bytes()
+        let regions = self.regions.iter().map(|slots| &slots.memory).chain([&self.ring]).flatten().count();
+        let table = self.regions.capacity() * size_of::<Slots<T>>();
+        size_of::<Self>() + regions * size_of::<Region<T>>() + table + self.open.bytes()
     }
 
     /// The entry in a slot, whatever number that is. May be free.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
-        if slot < LOW_SLOTS { self.low(slot) } else { self.chunks.get((slot as usize).wrapping_sub(CHUNK)) }
+        let region = match &self.regions.get((slot / PLACES) as usize)?.memory {
+            Some(region) => region,
+            None if slot / PLACES == self.base / PLACES => self.ring.as_ref()?,
+            None => return None,
+        };
+        Some(&region.0[(slot % PLACES) as usize])
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        if slot < LOW_SLOTS {
-            self.low_mut(slot)
-        } else {
-            self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK))
-        }
+        let region = match &mut self.regions.get_mut((slot / PLACES) as usize)?.memory {
+            Some(region) => region,
+            None if slot / PLACES == self.base / PLACES => self.ring.as_mut()?,
+            None => return None,
+        };
+        Some(&mut region.0[(slot % PLACES) as usize])
     }
 
     /// The entry that an id names, unless it is stale.
@@ -145,7 +159,7 @@ impl<T: Entry> Store<T> {
     /// As [`Self::named`], but only for an entry in the ring's region.
     #[inline(always)]
     pub(super) fn named_current(&self, slot: u32, generation: u32) -> Option<&T> {
-        let entry = &self.current.as_ref()?.0[(slot % PLACES) as usize];
+        let entry = &self.ring.as_ref()?.0[(slot % PLACES) as usize];
         let is_it = slot & !(PLACES - 1) == self.base && low(entry.sequence()) == generation;
         (is_it && entry.sequence() != 0).then_some(entry)
     }
@@ -154,7 +168,7 @@ impl<T: Entry> Store<T> {
     #[inline(always)]
     pub(super) fn remove_dense(&mut self, slot: u32) {
         self.held &= !(1 << (slot.wrapping_sub(low(self.next_sequence)) % PLACES));
-        if let Some(region) = &mut self.current {
+        if let Some(region) = &mut self.ring {
             region.0[(slot % PLACES) as usize].retire();
         }
     }
@@ -162,34 +176,12 @@ impl<T: Entry> Store<T> {
     /// An entry in a slot that an index or the ring names.
     #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
-        if slot < LOW_SLOTS {
-            self.low(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
-        } else {
-            self.chunks.at((slot as usize).wrapping_sub(CHUNK))
-        }
+        self.get(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
     }
 
     #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
-        if slot < LOW_SLOTS {
-            self.low_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
-        } else {
-            self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK))
-        }
-    }
-
-    #[inline(always)]
-    fn low(&self, slot: u32) -> Option<&T> {
-        let other = &self.regions[(slot / PLACES % REGIONS) as usize];
-        let region = if slot / PLACES == self.base / PLACES { &self.current } else { other };
-        Some(&region.as_ref()?.0[(slot % PLACES) as usize])
-    }
-
-    #[inline(always)]
-    fn low_mut(&mut self, slot: u32) -> Option<&mut T> {
-        let other = &mut self.regions[(slot / PLACES % REGIONS) as usize];
-        let region = if slot / PLACES == self.base / PLACES { &mut self.current } else { other };
-        Some(&mut region.as_mut()?.0[(slot % PLACES) as usize])
+        self.get_mut(slot).unwrap_or_else(|| unreachable!("the region of an entry is there"))
     }
 
     /// The first dense entry that `fits`. Budget: 8 instructions, and 7 an entry beside `fits`.
@@ -199,7 +191,7 @@ impl<T: Entry> Store<T> {
         if left == 0 {
             return None;
         }
-        let region = &mut self.current.as_mut()?.0;
+        let region = &mut self.ring.as_mut()?.0;
         let next = low(self.next_sequence);
         loop {
             let age = left.trailing_zeros();
@@ -241,10 +233,10 @@ impl<T: Entry> Store<T> {
         if self.held & 1 != 0 || self.barred & (1 << place) != 0 {
             return None;
         }
-        let region = self.current.as_mut()?;
+        let region = &mut self.ring.as_mut()?.0;
         self.held = (self.held | 1).rotate_right(1);
         self.next_sequence = sequence + 1;
-        Some((self.base | place, sequence, &mut region.0[place as usize]))
+        Some((self.base | place, sequence, &mut region[place as usize]))
     }
 
     /// [`Self::next_dense`] found no room: whether there is some now. If not, the caller must move what
@@ -253,12 +245,14 @@ impl<T: Entry> Store<T> {
         if self.allowed == 0 || self.is_indexed() {
             return false;
         }
-        if self.current.is_none() {
-            let mut filler = filler();
-            filler.retire();
-            self.current = Some(Region::filled(filler));
+        self.young_streak = 0;
+        if self.regions.is_empty() {
+            self.regions.resize_with(REGIONS as usize, Slots::none);
+            self.regions[0].memory = Some(Region::filled(filler()));
         }
-        if !self.is_dense() && !self.enter_dense() {
+        if self.is_dense() {
+            self.unbar();
+        } else if !self.enter_dense() {
             return false;
         }
         let skipped = self.free().trailing_zeros();
@@ -284,10 +278,12 @@ impl<T: Entry> Store<T> {
         let places = spilled.rotate_left(low(self.next_sequence));
         let slots = self.dense_slots(spilled);
         self.held &= !spilled;
-        self.pinned[(self.base / PLACES % REGIONS) as usize] |= places;
+        let Some(region) = self.regions.get_mut((self.base / PLACES) as usize) else { return slots };
+        region.taken |= places;
         self.indexed += places.count_ones();
         if all {
             (self.barred, self.young_streak) = (u64::MAX, 0);
+            region.memory = self.ring.take().or(region.memory.take());
         } else {
             self.barred |= places;
         }
@@ -295,105 +291,112 @@ impl<T: Entry> Store<T> {
     }
 
     /// Where the next entry goes outside the dense ones: its slot, its sequence number, and what to write. `filler`
-    /// fills new memory. Budget: 20 instructions.
+    /// fills new memory.
     #[inline(always)]
     pub(super) fn next_indexed(&mut self, filler: impl FnOnce() -> T) -> (u32, u64, &mut T) {
+        let slot = match self.next_slot() {
+            Some(slot) => slot,
+            None => self.grow(filler),
+        };
+        let (sequence, entry) = self.enter_indexed(slot);
+        (slot, sequence, entry)
+    }
+
+    /// Where the next entry goes, if new ones are indexed and there is memory. Budget: 16 instructions.
+    #[inline(always)]
+    pub(super) fn next_indexed_slot(&mut self) -> Option<u32> {
+        if self.is_indexed() { self.next_slot() } else { None }
+    }
+
+    #[inline(always)]
+    fn next_slot(&mut self) -> Option<u32> {
+        let mut taken = self.regions.get(self.filling as usize)?.taken;
+        if taken == u64::MAX {
+            self.filling = if let Some(top) = self.open_len.checked_sub(1) {
+                self.open_len = top;
+                *self.open.at(top as usize)
+            } else {
+                self.unused += 1;
+                self.unused - 1
+            };
+            taken = self.regions.get(self.filling as usize)?.taken;
+        }
+        Some(self.filling * PLACES + taken.trailing_ones())
+    }
+
+    /// An entry joins the indexed ones, in the slot that was named next: its sequence number, and what to write. Budget:
+    /// 20 instructions.
+    #[inline(always)]
+    pub(super) fn enter_indexed(&mut self, slot: u32) -> (u64, &mut T) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.indexed += 1;
-        let slot = if self.free_len == 0 {
-            self.add_slot(filler)
-        } else {
-            self.free_len -= 1;
-            *self.free.at(self.free_len as usize)
-        };
-        (slot, sequence, self.chunks.at_mut((slot as usize).wrapping_sub(CHUNK)))
+        // If only young ones are matched for a while, whatever else waits is a bystander, and new entries become dense.
+        let is_old = sequence - self.last_taken > YOUNG;
+        self.young_streak = if is_old { 0 } else { self.young_streak + 1 };
+        if let Some(slots) = self.regions.get_mut((slot / PLACES) as usize) {
+            slots.taken |= 1 << (slot % PLACES);
+        }
+        (sequence, self.at_mut(slot))
     }
 
+    /// One more region, which is the one that is filled now: its first slot.
     #[cold]
     #[inline(never)]
-    fn add_slot(&mut self, filler: impl FnOnce() -> T) -> u32 {
-        let slot = self.unused_slot;
-        self.unused_slot += 1;
+    fn grow(&mut self, filler: impl FnOnce() -> T) -> u32 {
+        if self.regions.is_empty() {
+            self.regions.resize_with(REGIONS as usize, Slots::none);
+        }
+        self.filling = low(self.regions.len() as u64);
+        self.unused = self.filling + 1;
         // Made here, so that only who comes here has room for it on the stack.
-        let mut filler = filler();
-        filler.retire();
-        self.chunks.reach(slot as usize - CHUNK, filler);
-        slot
+        self.regions.push(Slots { taken: 0, memory: Some(Region::filled(filler())) });
+        self.open.reach(self.regions.len(), 0);
+        self.filling * PLACES
     }
 
-    /// An indexed entry was taken out.
+    /// Take out the indexed entry of a slot if it is what is sought, as one that was matched: its sequence number, and
+    /// itself, which can be read until the next entry joins the list. Makes no call. Budget: 35 instructions, and those of
+    /// the look.
     #[inline(always)]
-    fn settle(&mut self) {
+    pub(super) fn take_indexed(&mut self, slot: u32, sought: Option<T::Sought>) -> Option<(u64, &T)> {
+        // As in `get_mut`, which would take hold of all.
+        let slots = self.regions.get_mut((slot / PLACES) as usize)?;
+        let region = match &mut slots.memory {
+            Some(region) => region,
+            None => self.ring.as_mut()?,
+        };
+        let entry = &mut region.0[(slot % PLACES) as usize];
+        if let Some(sought) = sought
+            && !entry.is_sought(slot, sought)
+        {
+            return None;
+        }
+        let sequence = entry.sequence();
+        entry.release();
+        self.last_taken = sequence;
         self.indexed -= 1;
-        if self.indexed == 0 {
-            self.begin_again();
+        let was_full = slots.taken == u64::MAX;
+        slots.taken &= !(1 << (slot % PLACES));
+        if was_full && slot >= LOW_SLOTS && slot / PLACES != self.filling {
+            *self.open.at_mut(self.open_len as usize) = slot / PLACES;
+            self.open_len += 1;
         }
+        Some((sequence, entry))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn begin_again(&mut self) {
-        if !self.is_dense() {
-            self.enter_dense();
-        }
+    /// An indexed entry with this sequence number was matched, and has left by [`Self::remove_indexed`] or stays.
+    #[inline]
+    pub(super) const fn matched_indexed(&mut self, sequence: u64) {
+        self.last_taken = sequence;
     }
 
-    /// An indexed entry with this sequence number was matched, and the caller has released it. Budget: 22 instructions.
-    #[inline(always)]
-    pub(super) fn note_taken(&mut self, slot: u32, sequence: u64) {
-        if slot < LOW_SLOTS {
-            self.unpin(slot);
-        } else {
-            self.free.put(self.free_len as usize, slot);
-            self.free_len += 1;
-        }
-        self.settle();
-        self.matched_indexed(sequence);
-    }
-
-    /// Take out an indexed entry. But for its sequence number it can still be read. Budget: 18 instructions.
+    /// Take out an indexed entry that was not matched, or whose match is noted apart. Budget: 25 instructions.
     #[inline(always)]
     pub(super) fn remove_indexed(&mut self, slot: u32) {
-        let Some(entry) = self.chunks.get_mut((slot as usize).wrapping_sub(CHUNK)) else {
-            return self.remove_indexed_low(slot);
-        };
-        entry.retire();
-        self.free.put(self.free_len as usize, slot);
-        self.free_len += 1;
-        self.settle();
-    }
-
-    #[inline(never)]
-    fn remove_indexed_low(&mut self, slot: u32) {
-        self.at_mut(slot).release();
-        self.unpin(slot);
-        self.settle();
-    }
-
-    /// The indexed entry of a slot that can be dense has left.
-    #[inline(never)]
-    fn unpin(&mut self, slot: u32) {
-        let place = 1 << (slot % PLACES);
-        self.pinned[(slot / PLACES % REGIONS) as usize] &= !place;
-        if self.is_dense() && slot / PLACES == self.base / PLACES {
-            self.barred &= !(place & self.allowed);
-        }
-    }
-
-    /// An indexed entry was matched: if only young ones were for a while, whatever else waits is a bystander, and
-    /// new entries become dense. Budget: 4 instructions.
-    #[inline]
-    pub(super) fn matched_indexed(&mut self, sequence: u64) {
-        if self.next_sequence - sequence > YOUNG {
-            self.young_streak = 0;
-        } else {
-            self.young_streak += 1;
-            if self.young_streak > STREAK && !self.is_dense() {
-                self.young_streak = 0;
-                self.enter_dense();
-            }
-        }
+        let last = self.last_taken;
+        self.take_indexed(slot, None);
+        self.last_taken = last;
     }
 
     /// Call with each occupied slot, dense or indexed, in slot order.
@@ -404,19 +407,13 @@ impl<T: Entry> Store<T> {
                 each(slot, entry);
             }
         };
-        for slot in 0..LOW_SLOTS {
-            if let Some(entry) = self.low(slot) {
+        for (number, slots) in (0..).zip(&self.regions).take(self.unused as usize) {
+            let first = number * PLACES;
+            let ring = self.ring.as_ref().filter(|_| first == self.base);
+            let Some(region) = slots.memory.as_ref().or(ring) else { continue };
+            for (slot, entry) in (first..).zip(&region.0) {
                 each_occupied(slot, entry);
             }
-        }
-        let mut first = CHUNK_SLOTS;
-        while first < self.unused_slot {
-            let used = (self.unused_slot - first).min(CHUNK_SLOTS) as usize;
-            let chunk = self.chunks.chunk(first as usize / CHUNK - 1);
-            for (slot, entry) in (first..).zip(chunk).take(used) {
-                each_occupied(slot, entry);
-            }
-            first += CHUNK_SLOTS;
         }
     }
 
@@ -426,24 +423,19 @@ impl<T: Entry> Store<T> {
             return 0;
         }
         self.for_each(|_, entry| each(entry));
-        self.unused_slot as usize
+        (self.unused * PLACES) as usize
     }
 
     /// Call with each part of memory that may hold entries, in slot order: its first slot, and all of it.
     #[inline(always)]
     pub(super) fn for_each_part_mut(&mut self, mut each: impl FnMut(u32, &mut [T])) {
-        for number in 0..REGIONS {
-            let is_current = number == self.base / PLACES;
-            let region = if is_current { &mut self.current } else { &mut self.regions[number as usize] };
-            if let Some(region) = region {
-                each(number * PLACES, &mut region.0);
+        let base = self.base;
+        for (number, slots) in (0..).zip(&mut self.regions).take(self.unused as usize) {
+            let first = number * PLACES;
+            let ring = self.ring.as_mut().filter(|_| first == base);
+            if let Some(region) = slots.memory.as_mut().or(ring) {
+                each(first, &mut region.0);
             }
-        }
-        let mut first = CHUNK_SLOTS;
-        while first < self.unused_slot {
-            let used = (self.unused_slot - first).min(CHUNK_SLOTS) as usize;
-            each(first, &mut self.chunks.chunk_mut(first as usize / CHUNK - 1)[..used]);
-            first += CHUNK_SLOTS;
         }
     }
 
@@ -463,22 +455,32 @@ impl<T: Entry> Store<T> {
     #[cold]
     #[inline(never)]
     fn enter_dense(&mut self) -> bool {
-        let usable = |region: &u32| (self.allowed & !self.pinned[*region as usize]).count_ones();
-        // The first of those, so that no more regions are made than are needed.
+        let usable = |region: &u32| (self.allowed & !self.taken(*region)).count_ones();
         let Some(region) = (0..REGIONS).rev().max_by_key(usable) else { return false };
         if usable(&region) <= self.allowed.count_ones() / 2 {
             return false;
         }
-        let Some(current) = self.current.take() else { return false };
         // What is copied may be indexed.
-        let mut filler = current.0[0];
-        filler.release();
-        self.regions[(self.base / PLACES % REGIONS) as usize] = Some(current);
-        let taken = self.regions[region as usize].take();
-        self.current = Some(taken.unwrap_or_else(|| Region::filled(filler)));
+        let Some(filler) = self.regions.iter().find_map(|slots| slots.memory.as_ref()) else { return false };
+        let filler = filler.0[0];
+        let known = self.regions[region as usize].memory.take();
+        self.ring = Some(known.unwrap_or_else(|| Region::filled(filler)));
         self.base = region * PLACES;
-        self.barred = self.pinned[region as usize] | !self.allowed;
+        self.unbar();
+        if self.indexed == 0 {
+            // From the beginning again, in the order of memory.
+            (self.filling, self.open_len, self.unused) = (REGIONS, 0, REGIONS + 1);
+        }
         true
+    }
+
+    /// The ring leaves out what it must.
+    fn unbar(&mut self) {
+        self.barred = self.taken(self.base / PLACES) | !self.allowed;
+    }
+
+    fn taken(&self, region: u32) -> u64 {
+        self.regions.get(region as usize).map_or(0, |slots| slots.taken)
     }
 
     /// The invariants of this file, asserted.
@@ -506,16 +508,18 @@ impl<T: Entry> Store<T> {
             assert!(is_dense_entry(entry) && entry.sequence() > last);
             last = entry.sequence();
         }
-        let free = self.free_len as usize;
-        for at in 0..free {
-            assert_eq!(self.at(*self.free.at(at)).sequence(), 0);
+        assert_eq!(self.is_dense(), self.ring.is_some());
+        let mut taken = vec![0; self.regions.len()];
+        self.for_each(|slot, entry| {
+            taken[(slot / PLACES) as usize] |= u64::from(!is_dense_entry(entry)) << (slot % PLACES);
+        });
+        let open: Vec<u32> = (0..self.open_len).map(|at| *self.open.at(at as usize)).collect();
+        for (number, (slots, taken)) in (0..).zip(self.regions.iter().zip(taken)) {
+            assert_eq!(slots.taken, taken);
+            let is_open =
+                number >= REGIONS && number < self.unused && number != self.filling && taken != u64::MAX;
+            assert_eq!(open.iter().filter(|open| **open == number).count(), usize::from(is_open));
         }
-        let low_indexed = self
-            .in_order(|entry| !is_dense_entry(entry))
-            .iter()
-            .filter(|(_, slot)| *slot < LOW_SLOTS)
-            .count();
-        assert_eq!(self.unused_slot as usize - CHUNK, free + self.indexed() as usize - low_indexed);
     }
 }
 
@@ -547,15 +551,31 @@ impl<'a, T: Entry> Dense<'a, T> {
     }
 }
 
-/// Slots that can be dense.
+/// A region's slots.
+#[derive(Clone)]
+struct Slots<T> {
+    /// A bit for each place with an indexed entry.
+    taken: u64,
+    /// None while it is the ring's, and if it was not needed yet.
+    memory: Option<Box<Region<T>>>,
+}
+
+impl<T> Slots<T> {
+    const fn none() -> Self {
+        Self { taken: 0, memory: None }
+    }
+}
+
+/// Slots next to each other.
 #[derive(Clone)]
 #[repr(align(64))]
 struct Region<T>([T; PLACES as usize]);
 
-impl<T: Copy> Region<T> {
+impl<T: Entry> Region<T> {
     #[cold]
     #[inline(never)]
-    fn filled(filler: T) -> Box<Self> {
+    fn filled(mut filler: T) -> Box<Self> {
+        filler.release();
         Box::new(Self([filler; PLACES as usize]))
     }
 }
@@ -564,14 +584,12 @@ impl<T: Copy> Region<T> {
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// Places of a region.
 pub(super) const PLACES: u32 = 64;
+/// Regions that can be the ring's.
 const REGIONS: u32 = 4;
 const LOW_SLOTS: u32 = PLACES * REGIONS;
-/// Slots of a chunk, and the first slot that is in one.
-const CHUNK_SLOTS: u32 = 512;
-const CHUNK: usize = CHUNK_SLOTS as usize;
-/// Free slots of a chunk: 4 KiB.
-const FREE_SLOTS: usize = 1024;
+/// Open regions of a chunk: 4 KiB.
+const OPEN_REGIONS: usize = 1024;
 /// An entry is young while fewer than so many came after it.
 const YOUNG: u64 = 32;
-/// So many young matches in a row make a list dense again.
+/// So many in a row make a list dense again.
 const STREAK: u32 = 32;

@@ -3,13 +3,15 @@
 //! Linear hashing over lines of seven cells, one cache line each: a cell is a fragment of the hash and a slot,
 //! so that a search that finds nothing seldom touches an entry, and a split needs no entry at all. Lines
 //! that are full go on in overflow lines. A sweep that doubles the table splits one line per new key; it starts
-//! at four keys a line and so ends before five.
+//! at three or four keys a line and so ends before five.
 //!
 //! Not here: keys. The caller compares them; entries of equal keys form a FIFO of which only the first is here.
 
 mod filling;
+mod line;
 
 pub(super) use self::filling::{Filling, Note};
+use self::line::{Line, OCCUPIED, cell_of};
 
 use super::chunks::Chunks;
 
@@ -77,8 +79,7 @@ impl Candidates<'_> {
     /// The first of them is the key's, which has no entries left. Budget: 8 instructions.
     #[inline(always)]
     pub(super) fn clear(self) {
-        let top = self.tops & self.tops.wrapping_neg();
-        self.line.control &= !((top << 1).wrapping_sub(top >> 7));
+        self.line.control &= (!0xff_u64).rotate_left(self.tops.trailing_zeros() & !7);
         *self.keys -= 1;
     }
 }
@@ -87,7 +88,7 @@ impl Cell<'_> {
     /// The key has no entries left. Budget: 6 instructions.
     #[inline(always)]
     pub(super) fn clear(self) {
-        self.line.control &= !((self.top << 1).wrapping_sub(self.top >> 7));
+        self.line.control &= (!0xff_u64).rotate_left(self.top.trailing_zeros() & !7);
         *self.keys -= 1;
     }
 }
@@ -106,7 +107,7 @@ impl Table {
             half: LINES_MIN,
             wide: 2 * LINES_MIN - 1,
             keys: 0,
-            limit: LINES_MIN * KEYS_PER_LINE,
+            limit: keys_max(LINES_MIN),
             overflow: Chunks::new(),
             overflow_used: 0,
             overflow_free: 0,
@@ -122,12 +123,10 @@ impl Table {
     /// Forget every key, keep the memory. Constant time: lines beyond the first few are cleared when a sweep
     /// reaches them again.
     pub(super) fn clear(&mut self) {
-        if self.lines.len() != 0 {
-            for line in &mut self.lines.chunk_mut(0)[..LINES_MIN as usize] {
-                *line = Line::EMPTY;
-            }
+        if let Some(lines) = self.lines.first_chunk_mut() {
+            lines[..LINES_MIN as usize].fill(Line::EMPTY);
         }
-        (self.used, self.half, self.keys, self.limit) = (LINES_MIN, LINES_MIN, 0, LINES_MIN * KEYS_PER_LINE);
+        (self.used, self.half, self.keys, self.limit) = (LINES_MIN, LINES_MIN, 0, keys_max(LINES_MIN));
         self.wide = 2 * LINES_MIN - 1;
         (self.overflow_used, self.overflow_free) = (0, 0);
     }
@@ -214,8 +213,21 @@ impl Table {
         Some(Candidates { line, tops, keys: &mut self.keys })
     }
 
-    /// Add a key if no cell of its own line can be the same key's and one is free: whether it was so. Budget: 40
-    /// instructions and one cache line; and one split while a sweep goes on.
+    /// Add a key if no cell of its own line can be the same key's, one is free, and no line is to be split: whether it was
+    /// so. Makes no call. Budget: 40 instructions and one cache line.
+    #[inline(always)]
+    pub(super) fn try_insert(&mut self, fragment: u32, slot: u32) -> bool {
+        let number = self.line_of(fragment);
+        let Some(line) = self.lines.get_mut(number as usize) else { return false };
+        let is_full = line.link() != 0 || self.keys >= self.limit;
+        if is_full || line.cells_with_fragment(fragment) != 0 || !line.push(fragment, slot) {
+            return false;
+        }
+        self.keys += 1;
+        true
+    }
+
+    /// The same, and one split while a sweep goes on.
     #[inline(always)]
     pub(super) fn insert_quick(&mut self, fragment: u32, slot: u32) -> bool {
         let number = self.line_of(fragment);
@@ -392,7 +404,7 @@ impl Table {
         if self.used == 2 * self.half {
             self.half = self.used;
             self.wide = 2 * self.half - 1;
-            self.limit = self.used.saturating_mul(KEYS_PER_LINE);
+            self.limit = keys_max(self.used);
         } else {
             self.limit = 0;
         }
@@ -462,7 +474,7 @@ impl Table {
         for number in 0..present {
             let mut line = self.lines.at(number);
             loop {
-                for cell in (0u32..).take(CELLS) {
+                for cell in 0..7u32 {
                     if line.occupied() & (0x80 << (8 * cell)) != 0 {
                         assert_eq!(self.line_of(line.fragment(cell)) as usize, number);
                         all.push((line.fragment(cell), line.slot(cell)));
@@ -485,106 +497,23 @@ impl Table {
     }
 }
 
-/// Seven cells and a link to overflow lines, on one cache line.
-///
-/// A fragment is 24 bits that say which line it belongs in, below 8 bits of which 7 are its cell's byte of the
-/// control word: zero if the cell is free, else with the top bit set. So one subtraction finds the cells to look at.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line {
-    /// One byte a cell; the eighth stays zero.
-    control: u64,
-    /// One slot a cell; the eighth is the first overflow line plus one.
-    slots: [u32; 8],
-    /// The line bits of each cell's fragment, for splits only.
-    homes: [[u8; 3]; 8],
-}
-
-impl Line {
-    const EMPTY: Self = Self { control: 0, slots: [0; 8], homes: [[0; 3]; 8] };
-
-    /// The top bit of each occupied cell's byte.
-    #[inline]
-    const fn occupied(&self) -> u64 {
-        self.control & TOPS
-    }
-
-    #[inline]
-    const fn link(&self) -> u32 {
-        self.slots[CELLS]
-    }
-
-    #[inline]
-    const fn set_link(&mut self, link: u32) {
-        self.slots[CELLS] = link;
-    }
-
-    /// The fragment, but for the bit that marks its cell as occupied, which is set.
-    #[inline]
-    const fn fragment(&self, cell: u32) -> u32 {
-        let [a, b, c] = self.homes[(cell & 7) as usize];
-        u32::from_le_bytes([a, b, c, self.control.to_le_bytes()[(cell & 7) as usize]])
-    }
-
-    #[inline]
-    const fn slot(&self, cell: u32) -> u32 {
-        self.slots[(cell & 7) as usize]
-    }
-
-    #[inline]
-    const fn set_slot(&mut self, cell: u32, slot: u32) {
-        self.slots[(cell & 7) as usize] = slot;
-    }
-
-    #[inline]
-    const fn clear_cell(&mut self, cell: u32) {
-        self.control &= !(0xff << (8 * (cell & 7)));
-    }
-
-    /// Whether there was a free cell.
-    #[inline]
-    const fn push(&mut self, fragment: u32, slot: u32) -> bool {
-        let free = !self.control & (TOPS >> 8);
-        if free == 0 {
-            return false;
-        }
-        let top = free.trailing_zeros();
-        let cell = (top / 8) as usize;
-        let [a, b, c, tag] = (fragment | OCCUPIED).to_le_bytes();
-        self.homes[cell] = [a, b, c];
-        self.slots[cell] = slot;
-        self.control |= (tag as u64) << (top & !7);
-        true
-    }
-
-    /// The top bits of cells with that fragment's byte, and rarely of one above such a cell without it. Never of
-    /// a free cell. Budget: 8 instructions.
-    #[inline]
-    const fn cells_with_fragment(&self, fragment: u32) -> u64 {
-        let differs = self.control ^ (((fragment | OCCUPIED) >> 24) as u64 * ONES);
-        differs.wrapping_sub(ONES) & !differs & TOPS
-    }
-}
-
-/// The cell of the lowest top bit in a word of them.
-#[inline]
-const fn cell_of(tops: u64) -> u32 {
-    tops.trailing_zeros() / 8
-}
-
-/// Cells of a line.
-const CELLS: usize = 7;
-const ONES: u64 = 0x0101_0101_0101_0101;
-const TOPS: u64 = ONES << 7;
-const OCCUPIED: u32 = 1 << 31;
-/// Lines of a chunk: 16 KiB.
-const LINES: usize = 256;
+/// Lines of a chunk: 32 KiB.
+const LINES: usize = 512;
 const OVERFLOW_LINES: usize = 32;
 /// Lines of an empty table: 4 KiB, enough for 256 keys.
 const LINES_MIN: u32 = 64;
 /// Beyond this many lines the table no longer grows, and lines only grow longer.
 const LINES_MAX: u32 = 1 << 24;
-/// A sweep starts at so many keys a line.
+/// A sweep starts at so many keys a line: fewer while all lines fit into a near cache anyhow, so that few go on in
+/// others.
 const KEYS_PER_LINE: u32 = 4;
+const KEYS_PER_LINE_OF_FEW: u32 = 3;
+/// So many lines are few.
+const FEW_LINES: u32 = 2048;
+
+/// How many keys so many lines have before a sweep starts.
+const fn keys_max(lines: u32) -> u32 {
+    lines.saturating_mul(if lines <= FEW_LINES { KEYS_PER_LINE_OF_FEW } else { KEYS_PER_LINE })
+}
 /// Marks the number of an overflow line in a [`Place`].
 const OVERFLOW: u32 = 1 << 31;

@@ -7,7 +7,10 @@
 //!
 //! Not here: entries of equal keys, which are the caller's: see [`Table::settle`].
 
-use super::{KEYS_PER_LINE, LINES_MAX, LINES_MIN, Line, OCCUPIED, Table, cell_of};
+use super::{
+    FEW_LINES, KEYS_PER_LINE, KEYS_PER_LINE_OF_FEW, LINES_MAX, LINES_MIN, Line, OCCUPIED, Table, cell_of,
+    keys_max,
+};
 
 /// See the head of this file.
 pub(in crate::matching) struct Filling {
@@ -49,9 +52,10 @@ impl Table {
     /// The same, but lines still hold whatever they did.
     fn size_for(&mut self, keys: u32) -> u32 {
         self.clear();
-        let lines = keys.div_ceil(KEYS_PER_LINE).max(1).next_power_of_two().clamp(LINES_MIN, LINES_MAX);
+        let per_line = if keys > keys_max(FEW_LINES) { KEYS_PER_LINE } else { KEYS_PER_LINE_OF_FEW };
+        let lines = keys.div_ceil(per_line).max(1).next_power_of_two().clamp(LINES_MIN, LINES_MAX);
         self.lines.reach(lines as usize - 1, Line::EMPTY);
-        (self.used, self.half, self.limit) = (lines, lines, lines * KEYS_PER_LINE);
+        (self.used, self.half, self.limit) = (lines, lines, keys_max(lines));
         self.wide = 2 * lines - 1;
         lines
     }
