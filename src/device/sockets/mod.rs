@@ -4,7 +4,6 @@
 
 pub(in crate::device) mod address;
 pub(in crate::device) mod listener;
-#[allow(unsafe_code, reason = "calls of C functions")]
 pub(in crate::device) mod process;
 pub(in crate::device) mod status;
 pub(crate) mod sys;
