@@ -129,7 +129,11 @@ impl LoopbackTransport {
                 self.push(link, done.message().bytes());
             }
             None => {
-                let error = DataError::Completion { status: REMOTE_ACCESS_ERROR, vendor_error: 0 };
+                // What is not exposed any more was taken back by who closes.
+                let error = match exposed {
+                    Some(_) => DataError::Completion { status: REMOTE_ACCESS_ERROR, vendor_error: 0 },
+                    None => DataError::PathLost,
+                };
                 self.inbox.pending.data(space, transfer, remote.length, Some(error));
                 self.push(link, done.refusal().bytes());
             }

@@ -3,7 +3,7 @@
 //!
 //! Asking costs no call of the operating system: a page holds a number, and the system wipes it in a child
 //! (`MADV_WIPEONFORK`, madvise(2), Linux 4.14), which then takes another number.
-#![allow(unsafe_code, reason = "calls of C functions")]
+#![allow(unsafe_code, reason = "calls of C functions, and a page of memory from one")]
 
 use std::ptr;
 use std::sync::OnceLock;

@@ -22,7 +22,7 @@ pub(in crate::device) enum Kind {
     Read = 3,
     /// The number of such a request, and the bytes that come next.
     ReadData = 4,
-    /// The number of such a request, of which nothing more will come: the memory cannot be read.
+    /// The number of such a request, of which nothing more will come: the memory cannot be read, or ends before.
     ReadRefused = 5,
     /// The number of such a request, of which nothing more will come: the key stands for nothing here, or not any more.
     ReadWithdrawn = 6,

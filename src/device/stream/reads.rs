@@ -155,13 +155,12 @@ impl Parts {
         }
         let ReadRequest { number, address, length, key } = *request;
         let exposed = self.exposed.table.get(&key).filter(|exposed| exposed.link == link.id);
-        let exposed = exposed.filter(|exposed| address.saturating_add(length) <= exposed.buffer.length);
-        match exposed {
-            Some(exposed) => {
-                let buffer = exposed.buffer;
+        match exposed.map(|exposed| exposed.buffer) {
+            Some(buffer) if address.saturating_add(length) <= buffer.length => {
                 link.out.push_serve(Serve { number, key, buffer, at: address, left: length });
                 self.unsent(link);
             }
+            Some(_) => self.push_own(link, &frame::numbered(Kind::ReadRefused, number, 0)),
             None => self.push_own(link, &frame::numbered(Kind::ReadWithdrawn, number, 0)),
         }
         Ok(())

@@ -13,16 +13,16 @@ pub(crate) fn lasting_port() -> u16 {
     let mut given = GIVEN.lock().expect("nobody panics with it");
     // Not where others begin to look, so that they seldom meet.
     let begin = u16::try_from(std::process::id() % u32::from(COUNT)).expect("there are not so many");
-    for number in 0..COUNT {
+    let free = (0..COUNT).find_map(|number| {
         let port = FIRST + (begin.wrapping_mul(97) % COUNT + number) % COUNT;
-        let name = Name::from_abstract_name(format!("tagmatch-test-port/{port}")).expect("it is short");
-        let Ok(sign) = UnixListener::bind_addr(&name) else { continue };
-        if TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok() {
-            given.push(sign);
-            return port;
-        }
-    }
-    panic!("of {COUNT} ports from {FIRST} on none is free");
+        let name = Name::from_abstract_name(format!("tagmatch-test-port/{port}")).ok()?;
+        let sign = UnixListener::bind_addr(&name).ok()?;
+        let is_free = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok();
+        is_free.then_some((port, sign))
+    });
+    let (port, sign) = free.expect("of 20,000 ports one is free");
+    given.push(sign);
+    port
 }
 
 const FIRST: u16 = 10_000;

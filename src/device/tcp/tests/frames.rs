@@ -19,7 +19,7 @@ fn heads_are_eight_bytes() {
         assert_eq!(Head::decode(&bytes), Ok(Some(head)));
         assert_eq!(Head::decode(&bytes[..7]), Ok(None));
     }
-    for bad in [[0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 6, 0, 0, 0], [0, 0, 0, 1, 1, 0, 0, 1]] {
+    for bad in [[0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 7, 0, 0, 0], [0, 0, 0, 1, 1, 0, 0, 1]] {
         assert!(Head::decode(&bad).is_err());
     }
 }
