@@ -24,11 +24,10 @@ impl Process {
     /// Of its column: two lines where it has a rank.
     pub(crate) fn heading(&self) -> String {
         let Self { pid, rank, command, .. } = self;
-        let heading = match rank {
+        match rank {
             Some(rank) => format!("rank {rank}\n{pid}"),
             None => output::harmless(format_args!("{pid} {command}")),
-        };
-        heading
+        }
     }
 
     /// How far one has counted.
