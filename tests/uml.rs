@@ -2,7 +2,7 @@
 //! built (`tagmatch rxe --backend uml --build`): for these tests, or for this user. Else it is skipped, and says so.
 //!
 //! With `TAGMATCH_NIGHTLY` set, as in `.ci/nightly`, which builds one, a missing kernel is a failure.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are outside test functions")]
 
 #[path = "rxe/bench.rs"]
 #[allow(dead_code, reason = "there are no stages here")]
