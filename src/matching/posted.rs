@@ -332,6 +332,7 @@ impl<R: Copy> PostedList<R> {
         }
         let slot = first_place.slot;
         let class = &mut self.classes[first_class];
+        self.store.matched_indexed(first);
         let Some((sequence, receive)) = self.store.take_indexed(slot, None) else { return Err(Elsewhere) };
         class.table.remove_looked(first_place);
         if class.table.keys() == 0 {
@@ -453,8 +454,10 @@ impl<R: Copy> PostedList<R> {
 
     #[inline]
     fn take_anywhere(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
-        let receive = *self.store.named(id.index(), id.generation())?;
-        match receive.home() {
+        let receive = self.store.named(id.index(), id.generation())?;
+        let (home, link, fragment) = (receive.home(), receive.link, receive.fragment);
+        let taken = (receive.pattern(), receive.value);
+        match home {
             DENSE => self.store.remove_dense(id.index()),
             UNCLASSED => {
                 self.remove_unclassed(id.index());
@@ -463,11 +466,11 @@ impl<R: Copy> PostedList<R> {
             home => {
                 self.store.remove_indexed(id.index());
                 let class = home - 1;
-                self.classes[class].remove(id.index(), receive.link, &mut self.store, || receive.fragment);
+                self.classes[class].remove(id.index(), link, &mut self.store, || fragment);
                 self.leave_class(class);
             }
         }
-        Some((receive.pattern(), receive.value))
+        Some(taken)
     }
 
     /// As [`Self::take`], of a dense receive in the ring's region that fits the message, wants no group and does not stay.
