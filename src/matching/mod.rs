@@ -113,7 +113,7 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
             }
             return match self.posted.queue_dense(wanted, stay, &value) {
                 Some(receive) => Posted::Queued(receive),
-                None => Posted::Queued(self.posted.queue_slow(pattern, stay, value)),
+                None => Posted::Queued(self.posted.queue_indexed(pattern, stay, value)),
             };
         }
         // Taken apart, so that a caller's inlined code keeps the usual results in registers.

@@ -2,6 +2,9 @@
 //!
 //! Not here: messages.
 
+#[cfg(test)]
+mod invariants;
+
 use super::class::{CLASSES, Class, Groups, SourceKind, Wanted, fragment};
 use super::hash::{Hasher, low};
 use super::pattern::{Envelope, Pattern};
@@ -58,6 +61,20 @@ impl<R: Copy> PostedList<R> {
     pub(super) fn queue(&mut self, pattern: &Pattern, stay: Stay, value: impl Fn() -> R) -> ReceiveId {
         match self.queue_dense(Wanted::new(pattern), stay, &value) {
             Some(id) => id,
+            None => self.queue_indexed(pattern, stay, value),
+        }
+    }
+
+    /// [`Self::queue_dense`] found no room.
+    #[inline(never)]
+    pub(super) fn queue_indexed(
+        &mut self,
+        pattern: &Pattern,
+        stay: Stay,
+        value: impl Fn() -> R,
+    ) -> ReceiveId {
+        match self.try_queue_indexed(&Wanted::new(pattern), stay, &value) {
+            Some(id) => id,
             None => self.queue_slow(pattern, stay, value),
         }
     }
@@ -97,7 +114,7 @@ impl<R: Copy> PostedList<R> {
         Some(ReceiveId::new(slot, low(sequence)))
     }
 
-    /// [`Self::queue_dense`] found no room. What is wanted is read again from the pattern, so that only who comes here
+    /// [`Self::try_queue_indexed`] cannot. What is wanted is read again from the pattern, so that only who comes here
     /// has it in memory.
     #[cold]
     #[inline(never)]
@@ -314,15 +331,14 @@ impl<R: Copy> PostedList<R> {
             return Ok(None);
         }
         let slot = first_place.slot;
-        let receive = *self.store.at(slot);
-        self.store.remove_indexed(slot);
         let class = &mut self.classes[first_class];
+        self.store.matched_indexed(first);
+        let Some((sequence, receive)) = self.store.take_indexed(slot, None) else { return Err(Elsewhere) };
         class.table.remove_looked(first_place);
         if class.table.keys() == 0 {
             self.occupied &= !(1 << first_class);
         }
-        self.store.matched_indexed(receive.sequence);
-        Ok(Some((receive.id(slot), receive.value)))
+        Ok(Some((ReceiveId::new(slot, low(sequence)), receive.value)))
     }
 
     /// The same for one class, which is the most frequent case, for fewer instructions: 100. The receive can be read where
@@ -426,8 +442,22 @@ impl<R: Copy> PostedList<R> {
     /// Take the receive that an id names, wherever it is.
     #[inline]
     pub(super) fn take(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
-        let receive = *self.store.named(id.index(), id.generation())?;
-        match receive.home() {
+        if let Some(receive) = self.store.named_current(id.index(), id.generation())
+            && receive.home() == DENSE
+        {
+            let taken = (receive.pattern(), receive.value);
+            self.store.remove_dense(id.index());
+            return Some(taken);
+        }
+        self.take_anywhere(id)
+    }
+
+    #[inline]
+    fn take_anywhere(&mut self, id: ReceiveId) -> Option<(Pattern, R)> {
+        let receive = self.store.named(id.index(), id.generation())?;
+        let (home, link, fragment) = (receive.home(), receive.link, receive.fragment);
+        let taken = (receive.pattern(), receive.value);
+        match home {
             DENSE => self.store.remove_dense(id.index()),
             UNCLASSED => {
                 self.remove_unclassed(id.index());
@@ -436,11 +466,11 @@ impl<R: Copy> PostedList<R> {
             home => {
                 self.store.remove_indexed(id.index());
                 let class = home - 1;
-                self.classes[class].remove(id.index(), receive.link, &mut self.store, || receive.fragment);
+                self.classes[class].remove(id.index(), link, &mut self.store, || fragment);
                 self.leave_class(class);
             }
         }
-        Some((receive.pattern(), receive.value))
+        Some(taken)
     }
 
     /// As [`Self::take`], of a dense receive in the ring's region that fits the message, wants no group and does not stay.
@@ -541,40 +571,6 @@ impl<R: Copy> PostedList<R> {
     pub(super) fn statistics(&self, into: &mut Statistics) {
         into.posted_classes = self.occupied.count_ones() as usize;
         into.posted_class_builds = self.builds;
-    }
-
-    /// The invariants of this file, asserted.
-    #[cfg(test)]
-    pub(super) fn check(&self) {
-        self.store.check(|receive| receive.home() == DENSE);
-        let mut in_classes = 0usize;
-        for (number, class) in self.classes.iter().enumerate() {
-            let cells = class.table.check();
-            let mut count = 0;
-            for (fragment, head) in cells {
-                let mut slot = head;
-                let mut last = 0;
-                assert!(self.store.at(head).link.is_head());
-                loop {
-                    let receive = self.store.at(slot);
-                    assert_eq!(receive.home(), number + 1);
-                    assert_eq!(receive.fragment | 1 << 31, fragment);
-                    assert_eq!((receive.mask, receive.wanted().kind()), (class.mask, class.kind));
-                    assert!(receive.sequence > last);
-                    last = receive.sequence;
-                    count += 1;
-                    slot = receive.link.next();
-                    if slot == head {
-                        break;
-                    }
-                }
-            }
-            assert_eq!(count != 0, self.occupied & (1 << number) != 0);
-            in_classes += count;
-        }
-        let unclassed = self.store.in_order(|receive| receive.home() == UNCLASSED);
-        assert_eq!(unclassed.first().map_or(NO_SLOT, |(_, slot)| *slot), self.unclassed);
-        assert_eq!(in_classes + unclassed.len(), self.store.indexed() as usize);
     }
 }
 

@@ -355,7 +355,8 @@ impl<T: Entry> Store<T> {
         self.filling * PLACES
     }
 
-    /// Take out the indexed entry of a slot if it is what is sought, as one that was matched: its sequence number, and
+    /// Take out the indexed entry of a slot if it is what is sought, as one that was matched, or whatever it is if nothing
+    /// is: its sequence number, and
     /// itself, which can be read until the next entry joins the list. Makes no call. Budget: 35 instructions, and those of
     /// the look.
     #[inline(always)]
@@ -374,7 +375,9 @@ impl<T: Entry> Store<T> {
         }
         let sequence = entry.sequence();
         entry.release();
-        self.last_taken = sequence;
+        if sought.is_some() {
+            self.last_taken = sequence;
+        }
         self.indexed -= 1;
         let was_full = slots.taken == u64::MAX;
         slots.taken &= !(1 << (slot % PLACES));
@@ -394,9 +397,7 @@ impl<T: Entry> Store<T> {
     /// Take out an indexed entry that was not matched, or whose match is noted apart. Budget: 25 instructions.
     #[inline(always)]
     pub(super) fn remove_indexed(&mut self, slot: u32) {
-        let last = self.last_taken;
         self.take_indexed(slot, None);
-        self.last_taken = last;
     }
 
     /// Call with each occupied slot, dense or indexed, in slot order.

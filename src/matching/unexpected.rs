@@ -59,6 +59,15 @@ impl<M: Copy> UnexpectedList<M> {
     pub(super) fn queue(&mut self, message: &Envelope, value: impl Fn() -> M, groups: &Groups) -> MessageId {
         match self.queue_dense(message, &value) {
             Some(id) => id,
+            None => self.queue_indexed(message, value, groups),
+        }
+    }
+
+    /// [`Self::queue_dense`] found no room.
+    #[inline(never)]
+    fn queue_indexed(&mut self, message: &Envelope, value: impl Fn() -> M, groups: &Groups) -> MessageId {
+        match self.try_queue_indexed(message, &value) {
+            Some(id) => id,
             None => self.queue_slow(*message, value, groups),
         }
     }
