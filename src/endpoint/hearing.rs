@@ -247,7 +247,12 @@ impl Core {
                 | Control::SegmentLast(_)
                 | Control::Hello(_)
                 | Control::Challenge(_)
-                | Control::Proof(_) => false,
+                | Control::Proof(_)
+                // Nobody has memory for others.
+                | Control::RemoteWrite(_)
+                | Control::RemoteRead(_)
+                | Control::RemoteData(_)
+                | Control::RemoteDone { .. } => false,
             },
             Message::Eager(_) | Message::Rendezvous(_) => false,
         };

@@ -177,7 +177,12 @@ fn check(message: &Outgoing<'_>, payload: u64) -> Result<(Front, bool), SendErro
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&Head { kind, length }.to_bytes());
     bytes[8..].copy_from_slice(&message.immediate.unwrap_or(0).to_be_bytes());
-    let is_whole = matches!(decoded, Message::Eager(_) | Message::Control(Control::Untagged(_)));
+    let is_whole = match decoded {
+        Message::Eager(_) | Message::Control(Control::Untagged(_)) => true,
+        // A stretch in one piece: nobody has heard of it.
+        Message::Control(Control::RemoteWrite(write)) => write.offset == 0 && write.ends_stretch(),
+        Message::Control(_) | Message::Rendezvous(_) | Message::Fin(_) => false,
+    };
     Ok((Front { bytes, length: if message.immediate.is_some() { 12 } else { 8 } }, is_whole))
 }
 
