@@ -1,5 +1,8 @@
 //! The scenarios that `endpoint` runs over a simulated network, over real transports.
 
+#[path = "remote.rs"]
+mod remote;
+
 use std::time::Instant;
 
 use super::over::open;

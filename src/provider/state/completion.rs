@@ -66,7 +66,11 @@ fn entry(completion: &Completion, marks: Marks) -> (Entry, bool) {
     };
     let mut is_reported = marks.is_reported();
     match &completion.what {
-        Completed::Sent => {}
+        Completed::Sent
+        | Completed::Written
+        | Completed::Read
+        | Completed::WrittenByPeer { .. }
+        | Completed::ReadByPeer { .. } => {}
         Completed::Received { message, address, placed, released } => {
             show(&mut entry, message);
             entry.buffer = *address;
