@@ -50,7 +50,7 @@ fn other_endpoint_types_and_capabilities_get_nothing() {
         let ask = |hints: &mut fi_info| unsafe { (*hints.ep_attr).r#type = u32::try_from(kind).unwrap() };
         assert!(library.info(library.api(), ask).is_err());
     }
-    assert!(library.info(library.api(), |hints| hints.caps = abi::FI_RMA).is_err());
+    assert!(library.info(library.api(), |hints| hints.caps = abi::FI_ATOMIC).is_err());
 }
 
 /// An object of a side's, by its table.
@@ -238,9 +238,13 @@ fn what_is_not_offered_answers_no_such_call() {
     // SAFETY: every slot is filled, with a function that looks at no argument.
     unsafe {
         let ep = &*side.ep;
-        for slot in [(*ep.rma).write, (*ep.atomic).inject, (*ep.collective).barrier, (*ep.cm).shutdown] {
+        for slot in [(*ep.atomic).inject, (*ep.collective).barrier, (*ep.cm).shutdown] {
             assert_eq!(slot.unwrap()(), minus(abi::FI_ENOSYS));
         }
+        // Remote memory access was not asked for.
+        let none = ptr::null_mut();
+        assert_eq!(((*ep.rma).write)(side.ep, none, 0, none, 0, 0, 0, none), minus(abi::FI_ENOSYS));
+        assert_eq!(((*ep.rma).readmsg)(side.ep, ptr::null(), 0), minus(abi::FI_ENOSYS));
     }
 }
 

@@ -9,7 +9,8 @@
 
 use super::Device;
 use crate::ids::{DeviceId, LinkId, PeerId};
-use crate::seam::{Answer, Buffer, DeviceError, Event, EventSink, Remote};
+use crate::seam::{Answer, Buffer, Data, DeviceError, Event, EventSink, Remote};
+use crate::wire::Control;
 
 /// A device that carries messages between endpoints.
 ///
@@ -125,7 +126,23 @@ pub trait Ear: EventSink {
         true
     }
 
-    /// A message that nobody matches: any `wire` message but those of the two spaces. Of segments the endpoint hears
+    /// A piece of remote memory access with its payload: [`Control::RemoteWrite`] or [`Control::RemoteData`], as far as it
+    /// is here. The answer says where it goes, now: never [`Answer::Hold`]. An accepted one that was `in_hand` is placed
+    /// before anything else is told; of the others [`Self::handle_remote_data`] tells the end.
+    fn handle_remote(
+        &mut self,
+        _device: DeviceId,
+        _source: PeerId,
+        _message: &Control<'_>,
+        _in_hand: bool,
+    ) -> Answer {
+        Answer::Discard
+    }
+
+    /// The payload of such a piece is in place, or never will be.
+    fn handle_remote_data(&mut self, _device: DeviceId, _data: &Data) {}
+
+    /// A message that nobody matches: any `wire` message but those of the two spaces, and those above. Of segments the endpoint hears
     /// as of one message.
     fn handle_control(&mut self, device: DeviceId, link: LinkId, message: &[u8]) -> Reaction;
 

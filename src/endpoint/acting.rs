@@ -71,6 +71,9 @@ impl Endpoint {
         self.act();
         self.withdraw();
         self.send_segments();
+        if !self.core.serving.is_empty() {
+            self.serve();
+        }
         self.grant_credits();
         self.send_notes();
         if !self.core.going.is_empty() {
@@ -145,11 +148,11 @@ impl Endpoint {
     }
 
     /// Say something on a link. False: there is no room for it.
-    fn say(&mut self, (device, link): Path, control: &Control<'_>) -> bool {
+    pub(super) fn say(&mut self, (device, link): Path, control: &Control<'_>) -> bool {
         let Some(transport) = self.transports.get_mut(usize::from(device.0)) else { return true };
         let mut bytes = [0; Message::HEADER_LENGTH_MAX];
         let Ok(length) = control.encode(&mut bytes) else { return true };
-        say_bytes(&mut **transport, link, &bytes[..length])
+        say_bytes(&mut **transport, link, &bytes[..length], false)
     }
 
     /// Say a hello, and prove that the key is held where it was asked. The credits that it grants are those that are free
@@ -178,7 +181,7 @@ impl Endpoint {
         };
         let mut bytes = [0; Hello::LENGTH_MAX];
         let Ok(length) = hello.encode(&mut bytes) else { return true };
-        if !say_bytes(&mut **transport, link_id, &bytes[..length]) {
+        if !say_bytes(&mut **transport, link_id, &bytes[..length], false) {
             return false;
         }
         core.peers[peer].allowance = Allowance::new(credits);
@@ -276,10 +279,15 @@ impl Endpoint {
         }
         let mut bytes = [0; Message::HEADER_LENGTH_MAX];
         while let Some(note) = row.notes.front() {
+            // All go out in one call.
+            let more = row.notes.len() > 1;
             if let Ok(length) = note.encode(&mut bytes)
-                && !say_bytes(&mut **transport, link, &bytes[..length])
+                && !say_bytes(&mut **transport, link, &bytes[..length], more)
             {
                 return false;
+            }
+            if matches!(note, Control::RemoteDone { .. }) {
+                row.remote.unanswered = row.remote.unanswered.saturating_sub(1);
             }
             row.is_answering &= !matches!(note, Control::Keepalive(Keepalive { is_answer: true, .. }));
             row.notes.pop_front();
@@ -302,7 +310,8 @@ impl Core {
     /// Whether something must go to this peer before any message of the user's.
     #[inline]
     pub(super) fn has_backlog(&self, peer: PeerId) -> bool {
-        !self.actions.is_empty() || !self.peers[peer].notes.is_empty()
+        let row = &self.peers[peer];
+        !self.actions.is_empty() || !row.notes.is_empty() || row.remote.unsent > 0
     }
 }
 
@@ -327,8 +336,8 @@ const fn is_costly(fault: &Fault) -> bool {
 }
 
 /// False: there is no room for it. What cannot be said at all is dropped: its link has ended, and will be told so.
-fn say_bytes(transport: &mut dyn Transport, link: crate::ids::LinkId, header: &[u8]) -> bool {
+fn say_bytes(transport: &mut dyn Transport, link: crate::ids::LinkId, header: &[u8], more: bool) -> bool {
     let payload = Payload::Copied(&[]);
-    let message = Outgoing { header, payload, immediate: None, more: false, context: None };
+    let message = Outgoing { header, payload, immediate: None, more, context: None };
     !matches!(transport.send(link, &message), Ok(Sending::Full))
 }

@@ -17,6 +17,8 @@ pub struct Config {
     pub segmented_limit: u64,
     /// What one peer may have outstanding or kept unexpected here.
     pub credits: Credits,
+    /// Every access of a peer to memory of this side's is told, not only those with CQ data.
+    pub remote_events: bool,
     /// How long a connection may take to come about before sends to that peer are told.
     pub connect_timeout: Duration,
     /// How long the other side of a connection that is open may be silent before it has said who it is. Long, since
@@ -49,6 +51,7 @@ impl Default for Config {
             inject_size: 16 << 10,
             segmented_limit: 0,
             credits: Credits { headers: 1 << 20, eager_messages: 1 << 14, eager_bytes: 16 << 20 },
+            remote_events: false,
             connect_timeout: Duration::from_secs(30),
             greeting_timeout: Duration::from_secs(600),
             back_off: Duration::from_millis(5),

@@ -15,6 +15,7 @@ use super::interface::{Failure, SendRefused};
 use super::links::{Link, Phase};
 use super::operations::Awaits;
 use super::peers::{Path, State};
+use super::remote::Traffic;
 use super::{Endpoint, device_id};
 
 impl Endpoint {
@@ -270,6 +271,8 @@ impl Core {
         row.notes.clear();
         row.is_answering = false;
         (row.balance, row.allowance) = (Balance::default(), Allowance::default());
+        let is_listed = row.remote.is_listed;
+        row.remote = Traffic { is_listed, ..Traffic::default() };
         if let Some(twin) = row.twin {
             row.state = State::Leaving(twin);
             row.twin = None;

@@ -21,6 +21,7 @@ use super::links::Links;
 use super::operations::Operations;
 use super::peers::{Path, Peers, State};
 use super::proof::Secrets;
+use super::remote::{Placing, Regions};
 use super::statistics::Statistics;
 
 /// See the module.
@@ -63,6 +64,12 @@ pub(super) struct Core {
     pub(super) withdrawals: Vec<OperationId>,
     /// Sends of which segments are still to go.
     pub(super) segmented: VecDeque<OperationId>,
+    /// Memory that peers may access.
+    pub(super) regions: Regions,
+    /// Pieces of remote memory access on their way into memory.
+    pub(super) placings: Slab<Placing>,
+    /// Peers whose reads are to be answered.
+    pub(super) serving: VecDeque<PeerId>,
     /// Messages of which the sender waits to hear.
     pub(super) awaited: Awaited,
     /// Whose message a device puts into an entry, while its data follows by itself.
@@ -177,6 +184,9 @@ impl Core {
             touched: Vec::new(),
             withdrawals: Vec::new(),
             segmented: VecDeque::new(),
+            regions: Regions::default(),
+            placings: Slab::new(),
+            serving: VecDeque::new(),
             awaited: Awaited::default(),
             entries: HashMap::new(),
             next_deadline: Duration::MAX,
@@ -208,6 +218,7 @@ impl Core {
             && self.touched.is_empty()
             && self.withdrawals.is_empty()
             && self.segmented.is_empty()
+            && self.serving.is_empty()
             && self.closing.is_none())
     }
 
@@ -239,7 +250,9 @@ impl Core {
         // Of each message that it may have sent it may have asked to hear of the match and of the delivery.
         let Credits { headers, eager_messages, .. } = self.config.credits;
         let most = (u64::from(headers) + u64::from(eager_messages)).saturating_mul(2) + NOTES_OF_OURS;
-        if row.notes.len() as u64 >= most {
+        // Each answer to a write is counted when that comes.
+        let of_writes = u64::from(row.remote.unanswered);
+        if row.notes.len() as u64 >= most + of_writes {
             return self.break_off(peer);
         }
         row.notes.push_back(control);

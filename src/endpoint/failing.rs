@@ -12,6 +12,7 @@ use super::interface::{Completed, Failure};
 use super::links::Links;
 use super::operations::Awaits;
 use super::peers::State;
+use super::remote::Traffic;
 
 impl Core {
     /// Whatever is in progress ends, with one failure each, and nobody is connected any more.
@@ -35,11 +36,15 @@ impl Core {
             (row.state, row.twin, row.next) = (State::Idle, None, None);
             (row.is_noted, row.is_touched) = (false, false);
             row.notes.clear();
+            row.remote = Traffic::default();
         }
         self.actions.clear();
         self.noted.clear();
         self.touched.clear();
         self.segmented.clear();
+        self.serving.clear();
+        self.placings.clear();
+        self.regions.release_all();
         self.awaited = Awaited::default();
         self.farewells.clear();
         self.entries.clear();

@@ -13,9 +13,9 @@ use crate::wire::{
 use super::awaited::Wait;
 use super::core::{Action, Core};
 use super::credits::Allowance;
-use super::interface::{Failure, Space};
+use super::interface::{Completed, Failure, Space};
 use super::links::Phase;
-use super::operations::Awaits;
+use super::operations::{Awaits, Remote};
 use super::peers::{Path, State};
 use super::receiving::ACKNOWLEDGE;
 
@@ -30,6 +30,20 @@ impl Ear for Core {
     #[inline]
     fn handle_untagged_event(&mut self, device: DeviceId, event: &Event) -> Answer {
         self.handle_message_event(Space::Untagged, device, event)
+    }
+
+    fn handle_remote(
+        &mut self,
+        _device: DeviceId,
+        source: PeerId,
+        message: &Control<'_>,
+        in_hand: bool,
+    ) -> Answer {
+        self.handle_piece(source, message, in_hand)
+    }
+
+    fn handle_remote_data(&mut self, device: DeviceId, data: &Data) {
+        self.handle_placed(device, data);
     }
 
     fn handle_control(&mut self, device: DeviceId, link: LinkId, message: &[u8]) -> Reaction {
@@ -224,6 +238,10 @@ impl Core {
                 Control::Discarded(id) => self.handle_acknowledged(peer, *id, SendFlags::ALL),
                 Control::Credit(more) => self.peers[peer].balance.add(more),
                 Control::Goodbye(_) => true,
+                Control::RemoteRead(read) => self.handle_remote_read(peer, read),
+                Control::RemoteDone { operation, status } => {
+                    self.handle_remote_done(peer, *operation, *status)
+                }
                 Control::Keepalive(keepalive) => {
                     if keepalive.is_answer {
                         self.turn_away_next(peer);
@@ -244,7 +262,9 @@ impl Core {
                 | Control::SegmentLast(_)
                 | Control::Hello(_)
                 | Control::Challenge(_)
-                | Control::Proof(_) => false,
+                | Control::Proof(_)
+                | Control::RemoteWrite(_)
+                | Control::RemoteData(_) => false,
             },
             Message::Eager(_) | Message::Rendezvous(_) => false,
         };
@@ -304,6 +324,9 @@ impl Core {
                 self.peers[operation.peer].balance.give_back(length);
             }
             operation.failure.get_or_insert(super::operations::failure_of(&reason));
+            if reason == CloseReason::Memory && operation.remote.is_some() {
+                return self.leave_stretch_out(id);
+            }
             if let Awaits::Read { device, remote, .. } = operation.awaits {
                 operation.awaits = Awaits::Withdrawal { device, remote };
                 self.withdrawals.push(id);
@@ -319,10 +342,22 @@ impl Core {
             return;
         }
         let Some(operation) = self.operations.remove(id) else { return };
+        let done = match &operation.remote {
+            None => Completed::Sent,
+            Some(Remote::Asked(asked)) => {
+                if asked.is_read {
+                    Completed::Read
+                } else {
+                    Completed::Written
+                }
+            }
+            Some(Remote::Served(served)) => {
+                self.regions.release(served.region);
+                return;
+            }
+        };
         if operation.is_told {
-            let what = operation.failure.map_or(super::interface::Completed::Sent, |failure| {
-                super::interface::Completed::Failed(failure)
-            });
+            let what = operation.failure.map_or(done, Completed::Failed);
             self.complete(operation.context, operation.flags, operation.space, what);
         }
     }
@@ -341,7 +376,10 @@ impl Core {
                 }
                 // It was answered before the end came.
                 Awaits::Withdrawal { .. } => {}
-                Awaits::Acknowledgement(_) | Awaits::Nothing => {
+                Awaits::Acknowledgement(_) | Awaits::Nothing | Awaits::Remote => {
+                    if operation.awaits == Awaits::Remote {
+                        operation.awaits = Awaits::Nothing;
+                    }
                     operation.failure = Some(operation.failure.unwrap_or(failure));
                 }
             }

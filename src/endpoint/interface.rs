@@ -101,6 +101,15 @@ pub enum SendRefused {
         /// What is allowed.
         limit: u64,
     },
+    /// A remote memory access has not as many bytes here as there, names no memory there, or is a read with what only
+    /// writes have (`FI_EINVAL`).
+    #[error("a remote access of {here} bytes here and {there} there")]
+    Uneven {
+        /// Bytes here.
+        here: u64,
+        /// Bytes there.
+        there: u64,
+    },
     /// The endpoint is of no more use.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -126,7 +135,7 @@ pub struct Completion {
     pub context: u64,
     /// As given with the operation.
     pub flags: u32,
-    /// Of which kind of messages it was.
+    /// Of which kind of messages it was; of remote memory access it says nothing.
     pub space: Space,
     /// What.
     pub what: Completed,
@@ -156,6 +165,31 @@ pub enum Completed {
     NoMessage,
     /// A receive was cancelled (`FI_ECANCELED`).
     Cancelled,
+    /// A write of a peer's memory: all of it is there.
+    Written,
+    /// A read of a peer's memory: all of it is here.
+    Read,
+    /// A peer has written memory of this side's: with remote CQ data, or any where that is asked for
+    /// ([`super::Config::remote_events`]). Context and flags are 0.
+    WrittenByPeer {
+        /// The key of the region.
+        key: u64,
+        /// Bytes of the last stretch.
+        length: u64,
+        /// Remote CQ data.
+        cq_data: Option<u32>,
+        /// Who, if it is in the address vector.
+        source: Option<Address>,
+    },
+    /// A peer has read memory of this side's: where that is asked for. Context and flags are 0.
+    ReadByPeer {
+        /// The key of the region.
+        key: u64,
+        /// Bytes of the last stretch.
+        length: u64,
+        /// Who, if it is in the address vector.
+        source: Option<Address>,
+    },
     /// The operation failed.
     Failed(Failure),
 }
@@ -186,6 +220,15 @@ pub enum Failure {
     /// The payload's memory is no memory of this process (`EFAULT`). Nothing of it was sent.
     #[error("the memory of the payload cannot be read")]
     Memory,
+    /// The peer has no memory region of this key (`FI_EACCES`). Nothing of that stretch was accessed.
+    #[error("the peer has no memory region of this key")]
+    NoRegion,
+    /// The peer's region does not have all of a stretch (`FI_EINVAL`). Nothing of that stretch was accessed.
+    #[error("the peer's memory region does not have all of it")]
+    OutOfBounds,
+    /// The peer's region is not for this (`FI_EACCES`). Nothing of that stretch was accessed.
+    #[error("the peer's memory region is not for this")]
+    NotAllowed,
     /// The operating system has none of what is needed for a connection: descriptors, for one.
     #[error("no connection can be made here: errno {errno}")]
     System {

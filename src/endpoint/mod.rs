@@ -33,6 +33,7 @@ mod operations;
 mod peers;
 mod proof;
 mod receiving;
+mod remote;
 mod sending;
 mod statistics;
 
@@ -44,6 +45,7 @@ pub use interface::{
     Address, AddressError, Completed, Completion, EndpointError, Failure, Level, Message, NoClaim, Peek,
     PeekAction, Post, PostError, Send, SendRefused, Space,
 };
+pub use remote::{Access, Local, Region, RegionTaken, RemoteAccess, Withdrawn};
 pub use statistics::Statistics;
 
 use std::time::Duration;

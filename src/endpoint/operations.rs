@@ -4,12 +4,13 @@
 
 use slab::Slab;
 
-use crate::device::transport::CloseReason;
+use crate::device::transport::{CloseReason, Payload};
 use crate::ids::{DeviceId, LinkId, PeerId, Tag};
-use crate::seam::{Buffer, Remote};
+use crate::seam::{self, Buffer};
 use crate::wire::{OperationId, SendFlags};
 
 use super::interface::{Failure, Space};
+use super::remote::{Asked, Served};
 
 /// All of them. A number is a place here: 24 bits on the wire, with a generation where a transport brings it back.
 ///
@@ -52,6 +53,16 @@ pub(super) struct Operation {
     pub(super) copy: Option<Box<[u8]>>,
     /// Bytes for which it took eager credit, to be given back if the transport leaves it out.
     pub(super) credit: Option<u64>,
+    /// Of remote memory access: what it is about.
+    pub(super) remote: Option<Remote>,
+}
+
+/// An access to memory of the peer's, or of this side's.
+pub(super) enum Remote {
+    /// Which this side asked for.
+    Asked(Box<Asked>),
+    /// Which the peer asked for.
+    Served(Box<Served>),
 }
 
 /// What the peer has still to say.
@@ -66,7 +77,7 @@ pub(super) enum Awaits {
         /// Where it may be read.
         device: DeviceId,
         /// By what.
-        remote: Remote,
+        remote: seam::Remote,
         /// The request's tag.
         tag: Tag,
         /// The request's flags.
@@ -77,8 +88,10 @@ pub(super) enum Awaits {
         /// Where it may be read.
         device: DeviceId,
         /// By what.
-        remote: Remote,
+        remote: seam::Remote,
     },
+    /// What is to be said of a remote memory access, or is still to go.
+    Remote,
 }
 
 /// Segments that are still to be sent.
@@ -93,10 +106,35 @@ pub(super) struct Rest {
 }
 
 impl Operation {
+    /// One with this peer of which nothing is under way.
+    pub(super) const fn new(peer: PeerId) -> Self {
+        Self {
+            generation: 0,
+            peer,
+            space: Space::Untagged,
+            context: 0,
+            flags: 0,
+            is_told: true,
+            posted: 0,
+            is_taken: false,
+            awaits: Awaits::Nothing,
+            failure: None,
+            rest: None,
+            copy: None,
+            credit: None,
+            remote: None,
+        }
+    }
+
     /// Whether something of it is still to go out, or to be read out of a copy of this side's: an endpoint that is being
     /// closed waits for that.
     pub(super) const fn is_going_out(&self) -> bool {
-        self.posted > 0 || self.rest.is_some() || self.copy.is_some()
+        let is_access = match &self.remote {
+            Some(Remote::Asked(asked)) => asked.is_going_out(),
+            Some(Remote::Served(_)) => true,
+            None => false,
+        };
+        self.posted > 0 || self.rest.is_some() || self.copy.is_some() || is_access
     }
 
     /// Whether nothing more is to be waited for.
@@ -105,7 +143,7 @@ impl Operation {
         let awaits = match self.awaits {
             Awaits::Nothing => false,
             Awaits::Acknowledgement(_) | Awaits::Read { .. } => !is_failed,
-            Awaits::Withdrawal { .. } => true,
+            Awaits::Withdrawal { .. } | Awaits::Remote => true,
         };
         self.posted == 0 && !awaits && (self.rest.is_none() || is_failed)
     }
@@ -181,6 +219,17 @@ impl Operations {
     }
 }
 
+/// Memory that stays, and the copy if there had to be one.
+pub(super) fn memory_of(payload: &Payload<'_>) -> (Buffer, Option<Box<[u8]>>) {
+    match *payload {
+        Payload::Memory(buffer) => (buffer, None),
+        Payload::Copied(bytes) => {
+            let copy: Box<[u8]> = bytes.into();
+            (Buffer::new(copy.as_ptr().expose_provenance() as u64, copy.len() as u64), Some(copy))
+        }
+    }
+}
+
 /// Why a send failed whose link ended so.
 pub(super) fn failure_of(reason: &CloseReason) -> Failure {
     match reason {
@@ -198,21 +247,7 @@ mod tests {
     use super::*;
 
     fn operation(peer: PeerId) -> Operation {
-        Operation {
-            generation: 0,
-            peer,
-            space: Space::Tagged,
-            context: 0,
-            flags: 0,
-            is_told: true,
-            is_taken: false,
-            posted: 0,
-            awaits: Awaits::Nothing,
-            failure: None,
-            rest: None,
-            copy: None,
-            credit: None,
-        }
+        Operation { space: Space::Tagged, ..Operation::new(peer) }
     }
 
     #[test]

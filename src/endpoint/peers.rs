@@ -12,6 +12,7 @@ use crate::wire::{Control, EndpointName, InstanceId, PeerCapabilities};
 
 use super::credits::{Allowance, Balance};
 use super::interface::{Address, AddressError, Failure};
+use super::remote::Traffic;
 
 /// A connection: which transport's, and its name there.
 pub(super) type Path = (DeviceId, LinkId);
@@ -49,6 +50,8 @@ pub(super) struct Peer {
     pub(super) allowance: Allowance,
     /// Small messages that wait for room.
     pub(super) notes: VecDeque<Control<'static>>,
+    /// Remote memory access, its and to it.
+    pub(super) remote: Traffic,
     /// It is on the list of those that have notes.
     pub(super) is_noted: bool,
     /// It is on the list of those whose credits are to be looked at.
@@ -206,6 +209,7 @@ impl Peer {
             balance: Balance::default(),
             allowance: Allowance::default(),
             notes: VecDeque::new(),
+            remote: Traffic::default(),
             is_noted: false,
             is_touched: false,
             heard: Duration::ZERO,

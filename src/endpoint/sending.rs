@@ -24,7 +24,7 @@ use crate::wire::{
 use super::core::Core;
 use super::credits::SMALL;
 use super::interface::{Completed, Failure, Level, Send, SendRefused, Space};
-use super::operations::{Awaits, Operation, Rest};
+use super::operations::{Awaits, Operation, Rest, memory_of};
 use super::peers::{Path, Peer};
 use super::{Endpoint, MESSAGE_MAX};
 
@@ -78,17 +78,23 @@ impl Endpoint {
     }
 
     #[cold]
-    fn again(&mut self) -> Result<(), SendRefused> {
+    pub(super) fn again(&mut self) -> Result<(), SendRefused> {
         self.core.statistics.again_full += 1;
         Err(SendRefused::Again)
     }
 
     /// What must go first does, or the message waits.
     #[cold]
-    fn clear_backlog(&mut self, peer: PeerId) -> Result<(), SendRefused> {
+    pub(super) fn clear_backlog(&mut self, peer: PeerId) -> Result<(), SendRefused> {
         self.act();
         if self.core.peers[peer].connected().is_none() || !self.send_notes_of(peer) {
             return self.again();
+        }
+        if self.core.peers[peer].remote.unsent > 0 {
+            self.send_segments();
+            if self.core.peers[peer].remote.unsent > 0 {
+                return self.again();
+            }
         }
         let path = self.core.peers[peer].connected();
         if self.core.actions.iter().any(|action| action.path().is_some() && action.path() == path) {
@@ -318,6 +324,9 @@ impl Endpoint {
 
     /// Whether none is left.
     fn send_segments_of(&mut self, id: OperationId) -> bool {
+        if self.core.operations.get_mut(id).is_some_and(|operation| operation.remote.is_some()) {
+            return self.send_rest_of_access(id);
+        }
         loop {
             let (core, transports) = (&mut self.core, &mut self.transports);
             let token = core.operations.token(id);
@@ -392,19 +401,12 @@ impl Core {
     #[inline]
     fn begin(&mut self, peer: PeerId, send: &Send<'_>, awaits: Awaits) -> Result<OperationId, SendRefused> {
         let operation = Operation {
-            generation: 0,
-            peer,
             space: send.space,
             context: send.context,
             flags: send.flags,
-            is_told: true,
-            posted: 0,
             is_taken: send.level == Level::Transmit,
             awaits,
-            failure: None,
-            rest: None,
-            copy: None,
-            credit: None,
+            ..Operation::new(peer)
         };
         self.operations.insert(operation).ok_or(SendRefused::Again)
     }
@@ -503,17 +505,6 @@ const fn length_of(payload: &Payload<'_>) -> u64 {
     match payload {
         Payload::Copied(bytes) => bytes.len() as u64,
         Payload::Memory(buffer) => buffer.length,
-    }
-}
-
-/// Memory that stays, and the copy if there had to be one.
-fn memory_of(payload: &Payload<'_>) -> (Buffer, Option<Box<[u8]>>) {
-    match *payload {
-        Payload::Memory(buffer) => (buffer, None),
-        Payload::Copied(bytes) => {
-            let copy: Box<[u8]> = bytes.into();
-            (Buffer::new(copy.as_ptr().expose_provenance() as u64, copy.len() as u64), Some(copy))
-        }
     }
 }
 

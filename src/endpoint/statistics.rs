@@ -53,6 +53,14 @@ pub struct Statistics {
     pub turned_away: u64,
     /// Operations that failed.
     pub failed: u64,
+    /// Writes of peers' memory.
+    pub remote_writes: u64,
+    /// Reads of peers' memory.
+    pub remote_reads: u64,
+    /// Writes of peers to memory of this side's.
+    pub written_by_peers: u64,
+    /// Reads of peers from memory of this side's.
+    pub read_by_peers: u64,
     /// Things that devices did that they may not do ([`Fault`](crate::offload::Fault)).
     pub device_faults: u64,
 }
@@ -60,7 +68,7 @@ pub struct Statistics {
 impl Statistics {
     /// Every counter with its name, in the order above.
     #[must_use]
-    pub const fn rows(&self) -> [(&'static str, u64); 26] {
+    pub const fn rows(&self) -> [(&'static str, u64); 30] {
         [
             ("sent_eager", self.sent_eager),
             ("sent_segmented", self.sent_segmented),
@@ -87,6 +95,10 @@ impl Statistics {
             ("protocol_errors", self.protocol_errors),
             ("turned_away", self.turned_away),
             ("failed", self.failed),
+            ("remote_writes", self.remote_writes),
+            ("remote_reads", self.remote_reads),
+            ("written_by_peers", self.written_by_peers),
+            ("read_by_peers", self.read_by_peers),
             ("device_faults", self.device_faults),
         ]
     }

@@ -100,6 +100,7 @@ impl From<SendRefused> for Code {
             SendRefused::Again => code(abi::FI_EAGAIN),
             SendRefused::Address(_) => code(abi::FI_EADDRNOTAVAIL),
             SendRefused::Unreachable(failure) => failure.into(),
+            SendRefused::Uneven { .. } => code(abi::FI_EINVAL),
             SendRefused::TooLong { .. } => code(abi::FI_EMSGSIZE),
             SendRefused::Endpoint(error) => error.into(),
         }
@@ -123,6 +124,8 @@ impl From<Failure> for Code {
             // The system's codes are libfabric's.
             Failure::Memory => Self(libc::EFAULT),
             Failure::System { errno } => Self(errno),
+            Failure::NoRegion | Failure::NotAllowed => code(abi::FI_EACCES),
+            Failure::OutOfBounds => code(abi::FI_EINVAL),
             Failure::ReadFailed | Failure::Device => code(abi::FI_EIO),
         }
     }

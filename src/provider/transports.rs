@@ -15,21 +15,23 @@ use crate::paths::{OpenError, Paths};
 use crate::wire::Credits;
 
 /// An endpoint that listens there; port 0 takes a free one. What is for the endpoint itself does not leave the process.
+/// Accesses of peers to memory are told where `tells_peers` says so.
 ///
 /// # Errors
 /// Codes of the system, `FI_EADDRINUSE` for one: it cannot listen there. `FI_ENODATA`: what is asked for is not there.
-pub(super) fn open(source: SocketAddr, parameters: &Parameters) -> Outcome<Endpoint> {
+pub(super) fn open(source: SocketAddr, parameters: &Parameters, tells_peers: bool) -> Outcome<Endpoint> {
     let Ok(choice) = matching::choose(parameters) else { return fail(abi::FI_ENODATA) };
     let shares_memory = parameters.shares_memory();
     let paths = Paths { network: choice.network, matcher: choice.matcher, shares_memory };
-    // SAFETY: the application's memory stays until an operation is over (fi_msg(3), fi_tagged(3)), and io vectors are
-    // kept by `state` for as long; nobody here looks at either meanwhile.
+    // SAFETY: the application's memory stays until an operation is over (fi_msg(3), fi_tagged(3), fi_rma(3)), or until its
+    // region is closed (fi_mr(3)), and io vectors are kept by `state` for as long; nobody here looks at either meanwhile.
     let memory = unsafe { HostMemory::trusted() };
-    let opened = paths.open(source, config(parameters), memory);
+    let config = || Config { remote_events: tells_peers, ..config(parameters) };
+    let opened = paths.open(source, config(), memory);
     // What the system does not let this process do is no reason to have no endpoint, unless it was asked for.
     let opened = match opened {
         Err(_) if shares_memory && parameters.shm == SharedMemory::Auto => {
-            Paths { shares_memory: false, ..paths }.open(source, config(parameters), memory)
+            Paths { shares_memory: false, ..paths }.open(source, config(), memory)
         }
         opened => opened,
     };

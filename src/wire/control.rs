@@ -7,7 +7,8 @@
 use super::cursor::{Reader, Writer};
 use super::{
     Challenge, Credits, Expected, Goodbye, Hello, HelloRefused, Keepalive, Opcode, OperationId, Payload,
-    Proof, RefusedRendezvous, Segment, SegmentFirst, Untagged, UntaggedRendezvous, WireError, within,
+    Proof, RefusedRendezvous, RemoteData, RemoteRead, RemoteStatus, RemoteWrite, Segment, SegmentFirst,
+    Untagged, UntaggedRendezvous, WireError, within,
 };
 
 /// The version of the protocol that this is.
@@ -55,6 +56,19 @@ pub enum Control<'a> {
     Challenge(Challenge),
     /// It is held.
     Proof(Proof),
+    /// A piece of what an operation writes to the receiver's memory.
+    RemoteWrite(RemoteWrite<'a>),
+    /// Bytes of the receiver's memory are asked for.
+    RemoteRead(RemoteRead),
+    /// A piece of what was asked for.
+    RemoteData(RemoteData<'a>),
+    /// A stretch of this operation is written, or could not be accessed.
+    RemoteDone {
+        /// The operation.
+        operation: OperationId,
+        /// What became of the stretch.
+        status: RemoteStatus,
+    },
 }
 
 /// What a message without a TMH is: the lower five bits of its second byte.
@@ -95,11 +109,19 @@ pub enum Kind {
     Challenge = 16,
     /// [`Control::Proof`]
     Proof = 17,
+    /// [`Control::RemoteWrite`]
+    RemoteWrite = 18,
+    /// [`Control::RemoteRead`]
+    RemoteRead = 19,
+    /// [`Control::RemoteData`]
+    RemoteData = 20,
+    /// [`Control::RemoteDone`]
+    RemoteDone = 21,
 }
 
 impl Kind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Untagged,
         Self::UntaggedRendezvous,
         Self::SegmentFirst,
@@ -117,6 +139,10 @@ impl Kind {
         Self::Keepalive,
         Self::Challenge,
         Self::Proof,
+        Self::RemoteWrite,
+        Self::RemoteRead,
+        Self::RemoteData,
+        Self::RemoteDone,
     ];
 
     /// The second byte of the message: version and kind.
@@ -143,7 +169,7 @@ impl Kind {
         kind.ok_or(WireError::Value {
             field: "kind",
             value: number.into(),
-            expected: Expected::OneOf("1 to 17"),
+            expected: Expected::OneOf("1 to 21"),
             offset: KIND_OFFSET,
         })
     }
@@ -173,6 +199,10 @@ pub(super) fn needed(arrived: &[u8], total: u64) -> Result<usize, WireError> {
         Kind::Keepalive => within("keepalive", 8..=8, Keepalive::LENGTH, total),
         Kind::Challenge => within("challenge", 36..=36, Challenge::LENGTH, total),
         Kind::Proof => within("proof", 68..=68, Proof::LENGTH, total),
+        Kind::RemoteWrite => within("remote write", 48..=u64::MAX, RemoteWrite::HEADER_LENGTH, total),
+        Kind::RemoteRead => within("remote read", 40..=40, RemoteRead::LENGTH, total),
+        Kind::RemoteData => within("remote data", 17..=u64::MAX, RemoteData::HEADER_LENGTH, total),
+        Kind::RemoteDone => within("end of a remote access", 8..=8, NOTICE_LENGTH, total),
     }
 }
 
@@ -198,6 +228,10 @@ impl<'a> Control<'a> {
             Self::Keepalive(_) => Kind::Keepalive,
             Self::Challenge(_) => Kind::Challenge,
             Self::Proof(_) => Kind::Proof,
+            Self::RemoteWrite(_) => Kind::RemoteWrite,
+            Self::RemoteRead(_) => Kind::RemoteRead,
+            Self::RemoteData(_) => Kind::RemoteData,
+            Self::RemoteDone { .. } => Kind::RemoteDone,
         }
     }
 
@@ -226,6 +260,12 @@ impl<'a> Control<'a> {
             Self::Keepalive(message) => message.encode(out),
             Self::Challenge(message) => message.encode(out),
             Self::Proof(message) => message.encode(out),
+            Self::RemoteWrite(message) => message.encode(out),
+            Self::RemoteRead(message) => message.encode(out),
+            Self::RemoteData(message) => message.encode(out),
+            Self::RemoteDone { operation, status } => {
+                notice(Kind::RemoteDone, *status as u8, *operation, out)
+            }
         }
     }
 
@@ -253,6 +293,14 @@ impl<'a> Control<'a> {
             Kind::Keepalive => Self::Keepalive(Keepalive::read(head, reader)?),
             Kind::Challenge => Self::Challenge(Challenge::read(head, reader)?),
             Kind::Proof => Self::Proof(Proof::read(head, reader)?),
+            Kind::RemoteWrite => Self::RemoteWrite(RemoteWrite::read(head, reader)?),
+            Kind::RemoteRead => Self::RemoteRead(RemoteRead::read(head, reader)?),
+            Kind::RemoteData => Self::RemoteData(RemoteData::read(head, reader)?),
+            Kind::RemoteDone => {
+                head.no_second_code()?;
+                let status = RemoteStatus::from_byte(head.code)?;
+                Self::RemoteDone { operation: head.operation(reader)?, status }
+            }
         })
     }
 
@@ -264,6 +312,8 @@ impl<'a> Control<'a> {
             Self::SegmentMiddle(message) | Self::SegmentLast(message) => {
                 Some((Segment::HEADER_LENGTH, message.payload))
             }
+            Self::RemoteWrite(message) => Some((RemoteWrite::HEADER_LENGTH, message.payload)),
+            Self::RemoteData(message) => Some((RemoteData::HEADER_LENGTH, message.payload)),
             Self::UntaggedRendezvous(_)
             | Self::Credit(_)
             | Self::MatchAcknowledged(_)
@@ -276,7 +326,9 @@ impl<'a> Control<'a> {
             | Self::Goodbye(_)
             | Self::Keepalive(_)
             | Self::Challenge(_)
-            | Self::Proof(_) => None,
+            | Self::Proof(_)
+            | Self::RemoteRead(_)
+            | Self::RemoteDone { .. } => None,
         }
     }
 }

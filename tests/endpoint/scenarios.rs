@@ -2,6 +2,8 @@
 
 #[path = "../../src/device/tests/ports.rs"]
 mod ports;
+#[path = "remote.rs"]
+mod remote;
 
 use std::time::Instant;
 

@@ -5,8 +5,8 @@ use tagmatch::ids::Tag;
 use tagmatch::wire::{
     AppContext, Challenge, Control, Credits, Eager, EndpointName, Fin, Goodbye, Hello, HelloRefused,
     HelloRole, InstanceId, Keepalive, OperationId, Payload, PeerCapabilities, Proof, RefusedHello,
-    RefusedRendezvous, RemoteMemory, Rendezvous, Segment, SegmentFirst, SendFlags, Untagged,
-    UntaggedRendezvous,
+    RefusedRendezvous, RemoteData, RemoteMemory, RemoteRead, RemoteStatus, RemoteStretch, RemoteWrite,
+    Rendezvous, Segment, SegmentFirst, SendFlags, Untagged, UntaggedRendezvous,
 };
 
 /// Numbers by seed (splitmix64).
@@ -62,6 +62,9 @@ pub(crate) enum Kind {
     Keepalive,
     Read,
     ReadAnswer,
+    RemoteWrite,
+    RemoteRead,
+    RemoteAnswer,
     Goodbye,
     Greeting,
     StraySegment,
@@ -71,7 +74,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Eager,
         Self::Rendezvous,
         Self::Untagged,
@@ -84,6 +87,9 @@ impl Kind {
         Self::Keepalive,
         Self::Read,
         Self::ReadAnswer,
+        Self::RemoteWrite,
+        Self::RemoteRead,
+        Self::RemoteAnswer,
         Self::Goodbye,
         Self::Greeting,
         Self::StraySegment,
@@ -93,7 +99,7 @@ impl Kind {
     ];
 
     /// Those that may leave the connection as it is.
-    const MILD: usize = 12;
+    const MILD: usize = 15;
 
     /// Whether it uses up credit.
     pub(crate) const fn is_message(self) -> bool {
@@ -107,7 +113,7 @@ impl Kind {
 /// What one connection's peer is like: which frames it prefers, and how often it is wrong.
 #[derive(Clone, Debug)]
 pub(crate) struct Swarm {
-    weights: [usize; 18],
+    weights: [usize; 21],
     /// Thousandths of frames with wrong bytes.
     mutated: usize,
     /// Thousandths of answers that name what was never asked.
@@ -120,7 +126,7 @@ pub(crate) struct Swarm {
 
 impl Swarm {
     pub(crate) fn new(random: &mut Random) -> Self {
-        let mut weights = [0; 18];
+        let mut weights = [0; 21];
         for (at, weight) in weights.iter_mut().enumerate() {
             *weight =
                 if at < Kind::MILD { random.pick(&[0, 10, 40, 200]) } else { random.pick(&[0, 0, 0, 1]) };
@@ -160,6 +166,10 @@ pub(crate) struct Heard {
     pub(crate) untagged_requests: Vec<u32>,
     /// Reads that were asked for: number, bytes.
     pub(crate) reads: Vec<(u64, u64)>,
+    /// Reads of memory that were asked for: operation, place, bytes.
+    pub(crate) remote_reads: Vec<(u32, u64, u64)>,
+    /// Operations of writes that are to be answered.
+    pub(crate) remote_writes: Vec<u32>,
     /// What may be sent.
     pub(crate) balance: Credits,
     /// Messages in segments under way: operation, here, total.
@@ -168,6 +178,8 @@ pub(crate) struct Heard {
 
 /// Bytes of payload: of what use they are is nobody's business.
 const BYTES: [u8; 8192] = [0xBA; 8192];
+/// Memory that peers of the endpoint under attack may access.
+pub(crate) const REGION: RemoteStretch = RemoteStretch { key: 5, address: 0x1000, length: 24_000 };
 /// The eager limit of the endpoint under attack.
 pub(crate) const EAGER_LIMIT: usize = 4096;
 
@@ -308,6 +320,14 @@ pub(crate) fn frame(kind: Kind, swarm: &Swarm, heard: &mut Heard, random: &mut R
             bytes
         }
         Kind::ReadAnswer => answer(swarm, heard, random)?,
+        Kind::RemoteWrite => remote_write(random, own),
+        Kind::RemoteRead => {
+            let stretch = stretch(random);
+            let place = random.pick(&[0, 1, u64::MAX - stretch.length]);
+            let read = RemoteRead { operation: own, is_last: random.chance(500), stretch, place };
+            control(&Control::RemoteRead(read))
+        }
+        Kind::RemoteAnswer => remote_answer(swarm, heard, random)?,
         Kind::Goodbye => control(&Control::Goodbye(random.pick(&[
             Goodbye::Closing,
             Goodbye::Failed,
@@ -403,6 +423,63 @@ fn answer(swarm: &Swarm, heard: &mut Heard, random: &mut Random) -> Option<Vec<u
         heard.reads.swap_remove(at);
     }
     Some(read_frame(4, number, &BYTES[..length]))
+}
+
+/// Memory of the endpoint's, or nearly.
+fn stretch(random: &mut Random) -> RemoteStretch {
+    let RemoteStretch { key, address, length } = REGION;
+    let key = random.pick(&[key, key, key, key, key + 1, u64::MAX]);
+    let address =
+        random.pick(&[address, address, address + 1, address + length - 1, address - 1, 0, 1 << 63]);
+    let length = random.pick(&[0, 1, 100, 3000, length, length + 1, 1 << 40]);
+    RemoteStretch { key, address, length }
+}
+
+/// A piece of a write, of any part of its stretch.
+fn remote_write(random: &mut Random, operation: OperationId) -> Vec<u8> {
+    let stretch = stretch(random);
+    let most = usize::try_from(stretch.length).unwrap().min(EAGER_LIMIT);
+    let length = if most == 0 { 0 } else { 1 + random.below(most) };
+    let left = stretch.length - length as u64;
+    let offset = random.pick(&[0, left, left / 2]);
+    let is_last = offset == left && random.chance(500);
+    let cq_data = (is_last && random.chance(500)).then(|| random.bits32());
+    let payload = Payload::new(&BYTES[..length]);
+    control(&Control::RemoteWrite(RemoteWrite { operation, is_last, stretch, offset, cq_data, payload }))
+}
+
+/// What a read or a write of the endpoint's waits for, or what it does not.
+fn remote_answer(swarm: &Swarm, heard: &mut Heard, random: &mut Random) -> Option<Vec<u8>> {
+    let status = random.pick(&[
+        RemoteStatus::Done,
+        RemoteStatus::NoRegion,
+        RemoteStatus::OutOfBounds,
+        RemoteStatus::NotAllowed,
+        RemoteStatus::Failed,
+    ]);
+    if heard.remote_reads.is_empty() || random.chance(500) {
+        let operation = operation(random, swarm, &mut heard.remote_writes)?;
+        return Some(control(&Control::RemoteDone { operation, status }));
+    }
+    let at = random.below(heard.remote_reads.len());
+    let (operation, place, left) = heard.remote_reads[at];
+    let operation = OperationId::new(operation).unwrap();
+    if left == 0 || random.chance(100) {
+        heard.remote_reads.swap_remove(at);
+        let status = if left == 0 { RemoteStatus::Done } else { status };
+        return Some(control(&Control::RemoteDone { operation, status }));
+    }
+    let length = usize::try_from(left).unwrap().min(1 + random.below(EAGER_LIMIT));
+    heard.remote_reads[at] = (operation.value(), place + length as u64, left - length as u64);
+    if heard.remote_reads[at].2 == 0 {
+        heard.remote_reads.swap_remove(at);
+    }
+    let place = if random.chance(swarm.forged / 4) { place + 1 } else { place };
+    Some(control(&Control::RemoteData(RemoteData {
+        operation,
+        place,
+        payload: Payload::new(&BYTES[..length]),
+    })))
 }
 
 /// What belongs to the beginning of a connection, or would.

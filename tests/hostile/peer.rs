@@ -26,6 +26,11 @@ pub(crate) struct Seen {
     pub(crate) matched_by_device: u64,
     pub(crate) ended_sends: u64,
     pub(crate) failed_sends: u64,
+    /// Accesses of the endpoint's to memory of peers that came to a good end.
+    pub(crate) accessed: u64,
+    /// Writes of peers with CQ data, and reads, of the endpoint's memory.
+    pub(crate) written: u64,
+    pub(crate) read_by_peers: u64,
     pub(crate) honest: u64,
     pub(crate) looks: u64,
     /// The most that was allocated beyond what was at the beginning, in bytes: at any time, and while no hostile peer was
@@ -45,6 +50,9 @@ impl Seen {
             self.unexpected,
             self.ended_sends,
             self.failed_sends,
+            self.accessed,
+            self.written,
+            self.read_by_peers,
             self.ended_here,
         ];
         assert_eq!(where_messages_pass.iter().all(|count| *count > 100), with != With::Key, "{self:?}");
@@ -271,6 +279,12 @@ fn note(heard: &mut Heard, is_up: &mut bool, message: &Message<'_>) {
         Message::Control(Control::UntaggedRendezvous(request)) => {
             heard.untagged_requests.push(request.context.operation.value());
             heard.keys.push((request.memory.key, request.memory.length));
+        }
+        Message::Control(Control::RemoteRead(read)) => {
+            heard.remote_reads.push((read.operation.value(), read.place, read.stretch.length));
+        }
+        Message::Control(Control::RemoteWrite(write)) if write.ends_stretch() => {
+            heard.remote_writes.push(write.operation.value());
         }
         Message::Control(Control::Hello(hello)) => {
             *is_up = true;

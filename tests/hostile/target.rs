@@ -11,15 +11,16 @@ use tagmatch::device::soft::over::OverTransport;
 use tagmatch::device::tcp::{TcpConfig, TcpTransport};
 use tagmatch::device::transport::{Payload, Transport};
 use tagmatch::endpoint::{
-    Address, Completed, Config, Endpoint, Level, Peek, PeekAction, Post, Send, SendRefused, Space,
+    Access, Address, Completed, Config, Endpoint, Level, Local, Peek, PeekAction, Post, Region, RemoteAccess,
+    Send, SendRefused, Space,
 };
 use tagmatch::engine::Kind;
 use tagmatch::ids::{DeviceId, Ignore, Tag};
-use tagmatch::seam::Buffer;
-use tagmatch::wire::Credits;
+use tagmatch::seam::{Buffer, Segment};
+use tagmatch::wire::{Credits, RemoteStretch};
 
 use super::counting::live_bytes;
-use super::frames::{EAGER_LIMIT, Random};
+use super::frames::{EAGER_LIMIT, REGION, Random};
 use super::peer::Seen;
 
 /// What the endpoint is made with.
@@ -37,6 +38,7 @@ struct Place {
 }
 
 const ROOM: usize = 24_000;
+const _: () = assert!(ROOM as u64 == REGION.length, "the region is all of a place");
 const GUARD: usize = 64;
 
 impl Place {
@@ -66,6 +68,8 @@ enum Pending {
     Honest(Place, u64),
     Peek(PeekAction),
     Send,
+    /// A read of a peer's memory into a place, or a write out of none.
+    Access(Option<Place>),
 }
 
 /// See the file.
@@ -78,6 +82,10 @@ pub(crate) struct Target {
     next: u64,
     now: u64,
     payload: Place,
+    /// Where peers may write and read.
+    region: Place,
+    /// Where reads of their memory go.
+    reads: Vec<Place>,
     claimed: Vec<u64>,
     /// Messages that the honest peer has sent, and that were checked.
     sent: u64,
@@ -146,6 +154,8 @@ impl Target {
             next: 1,
             now: 0,
             payload: Place::new(),
+            region: Place::new(),
+            reads: (0..16).map(|_| Place::new()).collect(),
             claimed: Vec::new(),
             sent: 0,
             checked: 0,
@@ -153,6 +163,10 @@ impl Target {
             base: 0,
             seen: Seen::default(),
         };
+        let RemoteStretch { key, address, .. } = REGION;
+        let access = Access { reads: true, writes: true };
+        let region = Region { key, address, buffer: target.region.buffer, access };
+        target.endpoint.register(&region).unwrap();
         target.check_honest(&mut Random::new(0), 0);
         target.base = live_bytes();
         target
@@ -196,6 +210,10 @@ impl Target {
     /// What the endpoint says: every operation ends once.
     fn hear(&mut self) {
         while let Some(said) = self.endpoint.poll_completion() {
+            if matches!(said.what, Completed::WrittenByPeer { .. }) {
+                self.seen.written += 1;
+                continue;
+            }
             let pending = self.pending.remove(&said.context);
             match pending.unwrap_or_else(|| panic!("a second end: {said:?}")) {
                 Pending::Receive(place) => {
@@ -225,6 +243,13 @@ impl Target {
                 Pending::Send => {
                     self.seen.ended_sends += 1;
                     self.seen.failed_sends += u64::from(said.what != Completed::Sent);
+                }
+                Pending::Access(place) => {
+                    let is_done = matches!(said.what, Completed::Written | Completed::Read);
+                    self.seen.accessed += u64::from(is_done);
+                    assert!(is_done || matches!(said.what, Completed::Failed(_)), "{said:?}");
+                    place.iter().for_each(Place::check);
+                    self.reads.extend(place);
                 }
             }
         }
@@ -259,13 +284,41 @@ impl Target {
         }
     }
 
+    /// An access to memory of one of the hostile peers.
+    fn access(&mut self, number: usize, random: &mut Random) {
+        let place = if random.chance(500) { self.reads.pop() } else { None };
+        let length = [0, 8, 3000, EAGER_LIMIT as u64, ROOM as u64][random.below(5)];
+        let buffer = place.unwrap_or(self.payload).buffer;
+        let segments = [Segment { address: buffer.address, length, key: 0 }];
+        let remote = [RemoteStretch { key: 1, address: 7, length }];
+        let context = self.context(Pending::Access(place));
+        let access = RemoteAccess {
+            to: Address(number as u64),
+            local: Local::Memory(&segments),
+            remote: &remote,
+            cq_data: (place.is_none() && random.chance(300)).then_some(3),
+            more: false,
+            context,
+            flags: 0,
+        };
+        let endpoint = &mut self.endpoint;
+        match if place.is_some() { endpoint.read(&access) } else { endpoint.write(&access) } {
+            Ok(()) => {}
+            Err(SendRefused::Again | SendRefused::Unreachable(_)) => {
+                self.pending.remove(&context);
+                self.reads.extend(place);
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
     /// Something that a user does.
     pub(crate) fn act(&mut self, random: &mut Random, peers: usize) {
         let space = if random.chance(700) { Space::Tagged } else { Space::Untagged };
         let tag = Tag(random.below(4) as u64);
         let ignore = if random.chance(200) { Ignore(3) } else { Ignore::NONE };
         let source = random.chance(300).then(|| Address(random.below(peers) as u64));
-        match random.below(10) {
+        match random.below(12) {
             0..3 => {
                 // Some stay for the honest peer.
                 if self.free.len() > 20
@@ -288,6 +341,7 @@ impl Target {
             }
             6 => self.send_to(random.below(peers), random),
             7 => self.cancel_one(random),
+            9..11 => self.access(random.below(peers), random),
             8 => {
                 if let Some(context) = self.claimed.pop() {
                     self.take_claimed(context, random.chance(500));
@@ -352,6 +406,7 @@ impl Target {
             self.settle();
             assert!(self.free.len() > before || !self.pending.is_empty(), "buffers are gone");
         }
+        self.region.check();
         let until = self.sent + 10;
         let mut posted = self.sent;
         for round in 0..200_000 {
@@ -430,9 +485,14 @@ impl Target {
         assert_eq!(self.endpoint.sends_in_progress(), 0, "seed {seed}");
         self.free.iter().for_each(Place::check);
         self.payload.check();
+        self.region.check();
+        assert_eq!(self.endpoint.withdraw_region(REGION.key), None, "seed {seed}: somebody is at it");
         let counted = *self.endpoint.statistics();
         seen.protocol_errors += counted.protocol_errors + counted.turned_away;
         seen.received += counted.received;
+        seen.accessed += self.seen.accessed;
+        seen.written += self.seen.written;
+        seen.read_by_peers += counted.read_by_peers;
         seen.unexpected += counted.unexpected;
         seen.matched_by_device += counted.matched_by_device;
         seen.ended_sends += self.seen.ended_sends;

@@ -233,7 +233,12 @@ impl From<&Completion> for tm_completion {
             ..nothing
         };
         match &completion.what {
-            Completed::Sent => Self { what: TM_COMPLETED_SENT, ..nothing },
+            // Nobody asks for remote memory access here, and no memory is there for peers.
+            Completed::Sent
+            | Completed::Written
+            | Completed::Read
+            | Completed::WrittenByPeer { .. }
+            | Completed::ReadByPeer { .. } => Self { what: TM_COMPLETED_SENT, ..nothing },
             Completed::Received { message, address, placed, released } => {
                 let of = of(message);
                 Self {

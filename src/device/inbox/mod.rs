@@ -212,7 +212,45 @@ impl Inbox {
             | Control::Proof(_)
             | Control::HelloRefused(_)
             | Control::Goodbye(_)
-            | Control::Keepalive(_) => incoming.control(teller),
+            | Control::Keepalive(_)
+            | Control::RemoteRead(_)
+            | Control::RemoteDone { .. } => incoming.control(teller),
+            Control::RemoteWrite(write) => self.place(incoming, control, write.payload, teller),
+            Control::RemoteData(data) => self.place(incoming, control, data.payload, teller),
+        }
+    }
+
+    /// A payload that goes to where its message says.
+    fn place(
+        &mut self,
+        incoming: &Incoming<'_>,
+        control: &Control<'_>,
+        payload: Payload<'_>,
+        teller: &mut Teller<'_>,
+    ) -> Result<Taken, Violation> {
+        let source = incoming.bound()?;
+        incoming.check_no_immediate()?;
+        self.check_length(payload)?;
+        let (arrived, in_hand) = (payload.arrived(), payload.is_whole());
+        match teller.remote(source, control, in_hand) {
+            Answer::Accept { buffer, .. } if in_hand => {
+                self.memory.write(&buffer, 0, arrived);
+                Ok(Taken::Whole)
+            }
+            Answer::Accept { buffer, transfer: Some(transfer) } => {
+                let length = payload.length();
+                let header = Header { tag: Tag(0), length, app_ctx: 0, immediate: None, remote: None };
+                let place = Place::Placing { buffer, transfer };
+                let index = self.insert(incoming.link, source, Space::Remote, &header, place);
+                Ok(self.feed_first(index, payload))
+            }
+            Answer::Accept { transfer: None, .. } | Answer::Discard | Answer::Hold if in_hand => {
+                Ok(Taken::Whole)
+            }
+            Answer::Accept { transfer: None, .. } | Answer::Discard | Answer::Hold => {
+                let remaining = payload.length() - arrived.len() as u64;
+                Ok(Taken::Body(Body { target: Target::Skip, remaining }))
+            }
         }
     }
 

@@ -5,12 +5,14 @@ use std::collections::VecDeque;
 use crate::device::transport::{Ear, Notice, Reaction};
 use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, TransferId};
 use crate::seam::{Answer, Arrival, Data, DataError, DataTarget, Event};
+use crate::wire::Control;
 
-/// Which of the two kinds of messages, each of which has its engine.
+/// Which kind of messages: of two each has its engine, and those of remote memory access match nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::device) enum Space {
     Tagged,
     Untagged,
+    Remote,
 }
 
 /// An ear, and how much it was told.
@@ -55,11 +57,27 @@ impl<'a> Teller<'a> {
         match space {
             Space::Tagged => self.ear.handle_event(self.device, event),
             Space::Untagged => self.ear.handle_untagged_event(self.device, event),
+            Space::Remote => {
+                if let Event::Data(data) = event {
+                    self.ear.handle_remote_data(self.device, data);
+                }
+                Answer::Hold
+            }
         }
     }
 
     pub(in crate::device) fn arrived(&mut self, space: Space, arrival: &Arrival) -> Answer {
         self.event(space, &Event::Arrived(*arrival))
+    }
+
+    pub(in crate::device) fn remote(
+        &mut self,
+        source: PeerId,
+        message: &Control<'_>,
+        in_hand: bool,
+    ) -> Answer {
+        self.told += 1;
+        self.ear.handle_remote(self.device, source, message, in_hand)
     }
 
     pub(in crate::device) fn control(&mut self, link: LinkId, message: &[u8]) -> Reaction {

@@ -31,6 +31,7 @@ use crate::seam::{
     Add, Answer, Arrival, Buffer, Capabilities, Command, Data, DataError, DataTarget, DeviceError, Event,
     EventSink, Remote,
 };
+use crate::wire::Control;
 
 /// See the module.
 #[derive(Debug)]
@@ -475,6 +476,22 @@ impl Ear for Between<'_> {
     fn handle_untagged_event(&mut self, device: DeviceId, event: &Event) -> Answer {
         self.tell_before();
         self.ear.handle_untagged_event(device, event)
+    }
+
+    fn handle_remote(
+        &mut self,
+        device: DeviceId,
+        source: PeerId,
+        message: &Control<'_>,
+        in_hand: bool,
+    ) -> Answer {
+        self.tell_before();
+        self.ear.handle_remote(device, source, message, in_hand)
+    }
+
+    fn handle_remote_data(&mut self, device: DeviceId, data: &Data) {
+        self.tell_before();
+        self.ear.handle_remote_data(device, data);
     }
 
     fn handle_control(&mut self, device: DeviceId, link: LinkId, message: &[u8]) -> Reaction {

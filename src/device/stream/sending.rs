@@ -222,7 +222,12 @@ fn check_rare(header: &[u8], total: u64) -> Result<bool, SendError> {
     if length != header.len() as u64 {
         return Err(SendError::Malformed);
     }
-    Ok(matches!(decoded, Message::Eager(_) | Message::Control(Control::Untagged(_))))
+    Ok(match decoded {
+        Message::Eager(_) | Message::Control(Control::Untagged(_)) => true,
+        // A stretch in one piece: nobody has heard of it.
+        Message::Control(Control::RemoteWrite(write)) => write.offset == 0 && write.ends_stretch(),
+        Message::Control(_) | Message::Rendezvous(_) | Message::Fin(_) => false,
+    })
 }
 
 /// A short message in one stretch, which costs the kernel less than several; and how long it is.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::arriving::{Request, arriving};
+use super::placing::{Of, tell};
 use super::world::{Shared, Wire};
 use crate::device::Device;
 use crate::device::transport::{
@@ -18,15 +19,15 @@ use crate::wire::{self, Control, Message, OperationId, RefusedRendezvous};
 /// See the module.
 #[derive(Debug)]
 pub(super) struct SimTransport {
-    world: Shared,
+    pub(super) world: Shared,
     node: usize,
     name: Vec<u8>,
-    links: Vec<Link>,
-    messages: HashMap<u64, Held>,
-    made: u64,
+    pub(super) links: Vec<Link>,
+    pub(super) messages: HashMap<u64, Held>,
+    pub(super) made: u64,
     assembling: HashMap<(u32, OperationId), u64>,
     exposed: Vec<Remote>,
-    told: VecDeque<(bool, Event)>,
+    told: VecDeque<(Of, Event)>,
     sent: VecDeque<(u64, u32)>,
     /// Sends whose memory is none.
     left_out: VecDeque<u64>,
@@ -34,28 +35,28 @@ pub(super) struct SimTransport {
 }
 
 #[derive(Debug)]
-struct Link {
+pub(super) struct Link {
     generation: u32,
     connection: Option<(usize, usize)>,
     peer: Option<PeerId>,
     /// It was closed here; with `true`, after what is on its way.
     closed: bool,
     /// The message whose payload is still to come, alone on the wire behind its header.
-    partial: Option<(u64, Vec<u8>)>,
+    pub(super) partial: Option<(u64, Vec<u8>)>,
 }
 
 /// A message from its arrival until its data is in place.
 #[derive(Debug)]
-struct Held {
-    link: u32,
-    peer: PeerId,
-    tagged: bool,
-    length: u64,
-    bytes: Option<Vec<u8>>,
-    so_far: Vec<u8>,
-    request: Option<Request>,
-    answer: Option<(Buffer, Option<TransferId>)>,
-    discarded: bool,
+pub(super) struct Held {
+    pub(super) link: u32,
+    pub(super) peer: PeerId,
+    pub(super) of: Of,
+    pub(super) length: u64,
+    pub(super) bytes: Option<Vec<u8>>,
+    pub(super) so_far: Vec<u8>,
+    pub(super) request: Option<Request>,
+    pub(super) answer: Option<(Buffer, Option<TransferId>)>,
+    pub(super) discarded: bool,
 }
 
 impl SimTransport {
@@ -138,10 +139,6 @@ impl SimTransport {
         }
     }
 
-    pub(super) fn tell(ear: &mut dyn Ear, tagged: bool, event: &Event) -> Answer {
-        if tagged { ear.handle_event(DEVICE, event) } else { ear.handle_untagged_event(DEVICE, event) }
-    }
-
     /// The payload of an accepted message goes to its place.
     fn place(&mut self, token: u64) {
         let Some(held) = self.messages.get(&token) else { return };
@@ -151,7 +148,7 @@ impl SimTransport {
         if let Some(transfer) = transfer {
             let target = DataTarget::Transfer(transfer);
             let data = Data { target, length: held.length, immediate: None, error: None };
-            self.told.push_back((held.tagged, Event::Data(data)));
+            self.told.push_back((held.of, Event::Data(data)));
         }
         self.messages.remove(&token);
     }
@@ -212,12 +209,12 @@ impl SimTransport {
         if let Some(bytes) = bytes {
             held.bytes = Some(bytes);
             self.place(token);
-        } else if let Some(Held { answer: Some((_, Some(transfer))), tagged, length, .. }) =
+        } else if let Some(Held { answer: Some((_, Some(transfer))), of, length, .. }) =
             self.messages.remove(&token)
         {
             let error = Some(DataError::Completion { status: 10, vendor_error: 0 });
             let data = Data { target: DataTarget::Transfer(transfer), length, immediate: None, error };
-            self.told.push_back((tagged, Event::Data(data)));
+            self.told.push_back((of, Event::Data(data)));
         }
         if let Some(request) = request {
             self.done(link, &request, failed.then_some(RefusedRendezvous::ReadFailed));
@@ -229,8 +226,8 @@ impl SimTransport {
             let result = if index == link.index { Err(reason.clone()) } else { Ok(()) };
             ear.handle_notice(DEVICE, Notice::Sent { context, result });
         }
-        while let Some((tagged, event)) = self.told.pop_front() {
-            Self::tell(ear, tagged, &event);
+        while let Some((of, event)) = self.told.pop_front() {
+            tell(ear, of, &event);
         }
         let mut lost: Vec<u64> = self
             .messages
@@ -249,14 +246,14 @@ impl SimTransport {
             };
             let error = Some(DataError::PathLost);
             let data = Data { target, length: held.length, immediate: None, error };
-            Self::tell(ear, held.tagged, &Event::Data(data));
+            tell(ear, held.of, &Event::Data(data));
         }
         self.assembling.retain(|(index, _), _| *index != link.index);
         let peer = self.links[link.index as usize].peer;
         self.links[link.index as usize].connection = None;
         if let Some(peer) = peer {
             for tagged in [true, false] {
-                Self::tell(ear, tagged, &Event::PathLost { peer });
+                tell(ear, tagged, &Event::PathLost { peer });
             }
         }
         ear.handle_notice(DEVICE, Notice::Closed { link, reason });
@@ -275,6 +272,11 @@ impl SimTransport {
         let Ok(wire::Partial::Message(message)) = wire::decode_partial(header, total) else {
             return self.close(link, false);
         };
+        if let (Message::Control(control), Some(peer)) = (&message, row.peer)
+            && matches!(control, Control::RemoteWrite(_) | Control::RemoteData(_))
+        {
+            return self.handle_piece(link, peer, control, payload, ear);
+        }
         let Some(arriving) = arriving(&message, immediate) else {
             if let Message::Control(Control::SegmentMiddle(segment) | Control::SegmentLast(segment)) = message
             {
@@ -289,11 +291,7 @@ impl SimTransport {
             return;
         };
         let Some(peer) = row.peer else { return self.close(link, false) };
-        let split = {
-            let mut world = self.world.lock();
-            let percent = world.weather.split;
-            world.random.chance(percent)
-        };
+        let split = self.is_split();
         self.made += 1;
         let token = self.made;
         let is_first = arriving.segment.is_some();
@@ -302,7 +300,7 @@ impl SimTransport {
         let held = Held {
             link: link.index,
             peer,
-            tagged: arriving.tagged,
+            of: arriving.tagged.into(),
             length: header.length,
             bytes: in_hand.then(|| payload.clone()),
             so_far: if is_first { payload.clone() } else { Vec::new() },
@@ -318,7 +316,7 @@ impl SimTransport {
         }
         let message = MessageToken(token);
         let arrival = Arrival { message, source: peer, header, in_hand, counted: false };
-        let answer = Self::tell(ear, arriving.tagged, &Event::Arrived(arrival));
+        let answer = tell(ear, arriving.tagged, &Event::Arrived(arrival));
         self.answer(token, answer);
     }
 
@@ -522,8 +520,8 @@ impl Transport for SimTransport {
             return fault.strike(ear);
         }
         let mut count = 0;
-        while let Some((tagged, event)) = self.told.pop_front() {
-            Self::tell(ear, tagged, &event);
+        while let Some((of, event)) = self.told.pop_front() {
+            tell(ear, of, &event);
             count += 1;
         }
         while let Some((context, _)) = self.sent.pop_front() {
@@ -594,5 +592,5 @@ impl Drop for SimTransport {
     }
 }
 
-const DEVICE: DeviceId = DeviceId(0);
+pub(super) const DEVICE: DeviceId = DeviceId(0);
 const UNDEALT: LinkId = LinkId { index: u32::MAX, generation: 0 };

@@ -195,7 +195,7 @@ impl Fault {
             Self::Event => (true, Event::DeviceFailed(DeviceError::Removed)),
             Self::Says(tagged, event) => (tagged, event),
         };
-        super::transport::SimTransport::tell(ear, tagged, &event);
+        super::placing::tell(ear, tagged, &event);
         Ok(1)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::PostedList;
 use crate::matching::receive::{DENSE, UNCLASSED};
-use crate::matching::store::{Entry, NO_SLOT};
+use crate::matching::store::NO_SLOT;
 
 impl<R: Copy> PostedList<R> {
     /// The invariants of this file, asserted.

@@ -148,19 +148,83 @@ pub struct fi_ops_tagged {
     pub injectdata: unsafe extern "C" fn(*mut fid_ep, *const c_void, size_t, u64, u64, u64) -> ssize_t,
 }
 
-/// Nothing of it is offered.
+#[repr(C)]
+pub struct fi_rma_iov {
+    pub addr: u64,
+    pub len: size_t,
+    pub key: u64,
+}
+
+#[repr(C)]
+pub struct fi_msg_rma {
+    pub msg_iov: *const iovec,
+    pub desc: *mut *mut c_void,
+    pub iov_count: size_t,
+    pub addr: u64,
+    pub rma_iov: *const fi_rma_iov,
+    pub rma_iov_count: size_t,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
 #[repr(C)]
 pub struct fi_ops_rma {
     pub size: size_t,
-    pub read: Slot,
-    pub readv: Slot,
-    pub readmsg: Slot,
-    pub write: Slot,
-    pub writev: Slot,
-    pub writemsg: Slot,
-    pub inject: Slot,
-    pub writedata: Slot,
-    pub injectdata: Slot,
+    pub read: unsafe extern "C" fn(
+        *mut fid_ep,
+        *mut c_void,
+        size_t,
+        *mut c_void,
+        u64,
+        u64,
+        u64,
+        *mut c_void,
+    ) -> ssize_t,
+    pub readv: unsafe extern "C" fn(
+        *mut fid_ep,
+        *const iovec,
+        *mut *mut c_void,
+        size_t,
+        u64,
+        u64,
+        u64,
+        *mut c_void,
+    ) -> ssize_t,
+    pub readmsg: unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> ssize_t,
+    pub write: unsafe extern "C" fn(
+        *mut fid_ep,
+        *const c_void,
+        size_t,
+        *mut c_void,
+        u64,
+        u64,
+        u64,
+        *mut c_void,
+    ) -> ssize_t,
+    pub writev: unsafe extern "C" fn(
+        *mut fid_ep,
+        *const iovec,
+        *mut *mut c_void,
+        size_t,
+        u64,
+        u64,
+        u64,
+        *mut c_void,
+    ) -> ssize_t,
+    pub writemsg: unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> ssize_t,
+    pub inject: unsafe extern "C" fn(*mut fid_ep, *const c_void, size_t, u64, u64, u64) -> ssize_t,
+    pub writedata: unsafe extern "C" fn(
+        *mut fid_ep,
+        *const c_void,
+        size_t,
+        *mut c_void,
+        u64,
+        u64,
+        u64,
+        u64,
+        *mut c_void,
+    ) -> ssize_t,
+    pub injectdata: unsafe extern "C" fn(*mut fid_ep, *const c_void, size_t, u64, u64, u64, u64) -> ssize_t,
 }
 
 /// Nothing of it is offered.

@@ -112,6 +112,10 @@ fabric_layouts! {
         size: 0, recv: 8, recvv: 16, recvmsg: 24, send: 32, sendv: 40, sendmsg: 48, inject: 56, senddata: 64,
         injectdata: 72,
     }
+    fi_rma_iov: 24, 24 => { addr: 0, len: 8, key: 16 }
+    fi_msg_rma: 64, 64 => {
+        msg_iov: 0, desc: 8, iov_count: 16, addr: 24, rma_iov: 32, rma_iov_count: 40, context: 48, data: 56,
+    }
     fi_ops_rma: 80, 80 => {
         size: 0, read: 8, readv: 16, readmsg: 24, write: 32, writev: 40, writemsg: 48, inject: 56,
         writedata: 64, injectdata: 72,
@@ -144,12 +148,15 @@ fabric_constants! {
     FI_FORMAT_UNSPEC = 0; FI_SOCKADDR = 1; FI_SOCKADDR_IN = 2; FI_SOCKADDR_IN6 = 3; FI_ADDR_STR = 9;
     FI_ADDR_UNSPEC = 18446744073709551615; FI_ADDR_NOTAVAIL = 18446744073709551615;
     FI_AV_UNSPEC = 0; FI_AV_MAP = 1; FI_AV_TABLE = 2; FI_MR_LOCAL = 4; FI_MR_ENDPOINT = 512; FI_MR_HMEM = 1024;
-    FI_MR_ALLOCATED = 32; FI_MR_BASIC = 1; FI_MR_PROV_KEY = 64;
+    FI_MR_ALLOCATED = 32; FI_MR_BASIC = 1; FI_MR_PROV_KEY = 64; FI_MR_VIRT_ADDR = 16;
+    FI_MR_SCALABLE = 2;
     FI_PROGRESS_UNSPEC = 0; FI_PROGRESS_AUTO = 1; FI_PROGRESS_MANUAL = 2;
     FI_THREAD_UNSPEC = 0; FI_THREAD_SAFE = 1; FI_THREAD_FID = 2; FI_THREAD_DOMAIN = 3;
     FI_THREAD_COMPLETION = 4; FI_THREAD_ENDPOINT = 5;
     FI_RM_UNSPEC = 0; FI_RM_DISABLED = 1; FI_RM_ENABLED = 2;
-    FI_ORDER_RAS = 4; FI_ORDER_SAS = 256; FI_EP_UNSPEC = 0; FI_EP_MSG = 1; FI_EP_DGRAM = 2; FI_EP_RDM = 3;
+    FI_ORDER_RAR = 1; FI_ORDER_RAW = 2; FI_ORDER_RAS = 4; FI_ORDER_WAR = 8; FI_ORDER_WAW = 16; FI_ORDER_WAS = 32;
+    FI_ORDER_SAR = 64; FI_ORDER_SAW = 128; FI_ORDER_SAS = 256; FI_ORDER_RMA_RAR = 4294967296;
+    FI_ORDER_RMA_RAW = 8589934592; FI_ORDER_RMA_WAW = 34359738368; FI_EP_UNSPEC = 0; FI_EP_MSG = 1; FI_EP_DGRAM = 2; FI_EP_RDM = 3;
     FI_PROTO_UNSPEC = 0;
     FI_TC_UNSPEC = 0; FI_TC_BEST_EFFORT = 512; FI_CONTEXT = 576460752303423488;
     FI_MSG_PREFIX = 288230376151711744; FI_ASYNC_IOV = 144115188075855872; FI_RX_CQ_DATA = 72057594037927936;

@@ -26,6 +26,8 @@ pub(super) struct Core {
     pub(super) parameters: Parameters,
     /// Keys of memory regions are dealt (`FI_MR_PROV_KEY`), not asked for.
     pub(super) deals_keys: bool,
+    /// Peers name memory by its own addresses (`FI_MR_VIRT_ADDR`), not by offsets.
+    pub(super) has_virtual_addresses: bool,
     pub(super) fabric: Arc<fabric::Core>,
     /// With automatic progress: what its thread waits with, and whether it shall end.
     automatic: Option<Arc<WaitSet>>,
@@ -73,6 +75,7 @@ pub(super) unsafe fn open(
         children: Children::default(),
         parameters,
         deals_keys: mr_mode == abi::FI_MR_BASIC || mr_mode & abi::FI_MR_PROV_KEY != 0,
+        has_virtual_addresses: mr_mode == abi::FI_MR_BASIC || mr_mode & abi::FI_MR_VIRT_ADDR != 0,
         fabric: Arc::clone(fabric),
         automatic,
         is_closing: AtomicBool::new(false),

@@ -11,15 +11,15 @@ use libc::{c_int, c_void, size_t, ssize_t};
 
 use super::domain::{self, Core};
 use super::object::{self, Hold, head, operations};
-use super::unsupported::{ATOMIC, COLLECTIVE, NONE, RMA};
-use super::{counter, event_queue, message, queue, tagged, text, vector};
+use super::unsupported::{ATOMIC, COLLECTIVE, NONE};
+use super::{counter, event_queue, message, queue, rma, tagged, text, vector};
 use crate::endpoint::Address;
 use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_cm, fi_ops_ep, fid, fid_domain, fid_ep, version};
 use crate::provider::address::Name;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
 use crate::provider::state::State;
-use crate::provider::state::endpoint::{EndpointState, Side};
+use crate::provider::state::endpoint::{EndpointState, RemoteCounters, Side};
 use crate::provider::transports;
 use crate::provider::wait::WaitSet;
 
@@ -30,6 +30,8 @@ pub(super) type Object = object::Object<fid_ep, Extra>;
 pub(super) struct Extra {
     /// Calls that take no flags copy what they send (`FI_INJECT` in the flags of the endpoint).
     is_injecting: AtomicBool,
+    /// `FI_RMA` is among its capabilities.
+    has_remote_access: bool,
     /// The event queue that it is bound to.
     events: Mutex<Option<Hold>>,
 }
@@ -49,14 +51,15 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: the application's.
         let state = unsafe { state(info, core) }?;
         let is_injecting = AtomicBool::new(state.transmit.op_flags & abi::FI_INJECT != 0);
-        let extra = Extra { is_injecting, events: Mutex::default() };
+        let has_remote_access = info.caps & abi::FI_RMA != 0;
+        let extra = Extra { is_injecting, has_remote_access, events: Mutex::default() };
         let index = core.with(|all| Ok(all.endpoints.insert(state)))?;
         let head = fid_ep {
             fid: head(abi::FI_CLASS_EP, context, &OPS),
             ops: &raw const EP_OPS,
             cm: &raw const CM_OPS,
             msg: &raw const message::OPS,
-            rma: &raw const RMA,
+            rma: &raw const rma::OPS,
             tagged: &raw const tagged::OPS,
             atomic: &raw const ATOMIC,
             collective: &raw const COLLECTIVE,
@@ -85,11 +88,12 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
     let caps = info.caps | rx.map_or(0, |rx| rx.caps);
     let tagged = if core.api >= version(2, 0) { abi::FI_TAGGED_DIRECTED_RECV } else { 0 };
     let limit = usize::try_from(core.parameters.inject_size).unwrap_or(usize::MAX);
-    // Without a direction both are meant (`fi_getinfo(3)`).
+    // Without a direction both are meant (`fi_getinfo(3)`); without messages neither.
     let directions = info.caps & (abi::FI_SEND | abi::FI_RECV);
+    let has_messages = info.caps & abi::FI_RMA == 0 || info.caps & (abi::FI_MSG | abi::FI_TAGGED) != 0;
     let side = |direction, op_flags: Option<u64>| Side {
         op_flags: op_flags.unwrap_or_default(),
-        is_shut: directions != 0 && directions & direction == 0,
+        is_shut: !has_messages || directions != 0 && directions & direction == 0,
         ..Side::default()
     };
     Ok(EndpointState {
@@ -97,6 +101,8 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
         vector: None,
         transmit: side(abi::FI_SEND, tx.map(|tx| tx.op_flags)),
         receive: side(abi::FI_RECV, rx.map(|rx| rx.op_flags)),
+        remote: RemoteCounters::default(),
+        tells_peers: info.caps & abi::FI_RMA_EVENT != 0,
         multi_receive_least: MULTI_RECEIVE_LEAST,
         inject_size: tx.map_or(limit, |tx| tx.inject_size.min(limit)),
         has_cq_data: core.parameters.cq_data,
@@ -173,6 +179,12 @@ impl Object {
         })
     }
 
+    /// # Errors
+    /// `FI_ENOSYS`: the endpoint is not for remote memory access.
+    pub(super) fn has_remote_access(&self) -> Outcome<()> {
+        if self.extra.has_remote_access { Ok(()) } else { fail(abi::FI_ENOSYS) }
+    }
+
     /// Whether calls that take no flags copy what they send.
     #[inline]
     pub(super) fn is_injecting(&self) -> bool {
@@ -231,13 +243,12 @@ impl Object {
         }
         self.domain.with(|state| {
             state.counter(counter)?;
-            // Remote memory access is counted nowhere, since there is none.
-            let sides = sides_of(not_enabled(state, self.index)?, flags);
-            if sides.iter().flatten().any(|side| side.counter.is_some()) {
+            let mut places = counters_of(not_enabled(state, self.index)?, flags);
+            if places.iter().flatten().any(|place| place.is_some()) {
                 return fail(abi::FI_EINVAL);
             }
-            for side in sides.into_iter().flatten() {
-                side.counter = Some(counter);
+            for place in places.iter_mut().flatten() {
+                **place = Some(counter);
             }
             push_once(&mut state.counter(counter)?.endpoints, self.index);
             Ok(0)
@@ -246,21 +257,25 @@ impl Object {
 
     /// `fi_enable(3)`.
     fn enable(&self) -> Outcome<c_int> {
-        let (source, vector) = self.before_enable(|state| {
+        let (source, vector, tells_peers) = self.before_enable(|state| {
             let Some(vector) = state.vector else { return fail(abi::FI_EOPBADSTATE) };
             for side in [&state.transmit, &state.receive] {
                 if !side.is_bound() {
                     return fail(abi::FI_ENOCQ);
                 }
             }
-            Ok((state.source, vector))
+            Ok((state.source, vector, state.tells_peers || state.remote.counts_peers()))
         })?;
-        let mut endpoint = transports::open(source, &self.domain.parameters)?;
+        let mut endpoint = transports::open(source, &self.domain.parameters, tells_peers)?;
         self.domain.with(|state| {
             // Another call may have been faster.
             not_enabled(state, self.index)?;
             for (number, name) in state.vector(vector)?.iter() {
                 endpoint.set_address(Address(number), name.bytes())?;
+            }
+            for region in state.regions.iter() {
+                // The keys of a domain are unique.
+                let _ = endpoint.register(region);
             }
             let this = state.endpoint(self.index)?;
             let (queues, counters): (Vec<_>, Vec<_>) = (this.queues().collect(), this.counters().collect());
@@ -276,6 +291,7 @@ impl Object {
                 self.domain.watch(descriptor);
             }
             state.endpoint(self.index)?.endpoint = Some(endpoint);
+            state.attach_regions(self.index)?;
             state.tell_waiting(self.index);
             Ok(0)
         })
@@ -338,6 +354,21 @@ fn sides_of(endpoint: &mut EndpointState, flags: u64) -> [Option<&mut Side>; 2] 
         Some(&mut endpoint.transmit).filter(|_| has(abi::FI_SEND)),
         Some(&mut endpoint.receive).filter(|_| has(abi::FI_RECV)),
     ]
+}
+
+/// The places of counters that flags name.
+fn counters_of(endpoint: &mut EndpointState, flags: u64) -> [Option<&mut Option<usize>>; 6] {
+    let EndpointState { transmit, receive, remote, .. } = endpoint;
+    let RemoteCounters { read, write, remote_read, remote_write } = remote;
+    [
+        (abi::FI_SEND, &mut transmit.counter),
+        (abi::FI_RECV, &mut receive.counter),
+        (abi::FI_READ, read),
+        (abi::FI_WRITE, write),
+        (abi::FI_REMOTE_READ, remote_read),
+        (abi::FI_REMOTE_WRITE, remote_write),
+    ]
+    .map(|(flag, place)| Some(place).filter(|_| flags & flag != 0))
 }
 
 fn push_once(list: &mut Vec<usize>, index: usize) {

@@ -52,6 +52,11 @@ impl Stretches {
         }
     }
 
+    /// Bytes in all of them.
+    pub(super) fn length(&self) -> u64 {
+        self.parts[..self.count].iter().fold(0, |sum: u64, part| sum.saturating_add(part.length))
+    }
+
     /// What is there, copied.
     ///
     /// # Safety
@@ -59,9 +64,9 @@ impl Stretches {
     ///
     /// # Errors
     /// `FI_EMSGSIZE`: it is longer than `limit`.
-    unsafe fn gather(&self, limit: usize) -> Outcome<Vec<u8>> {
+    pub(super) unsafe fn gather(&self, limit: usize) -> Outcome<Vec<u8>> {
         let parts = &self.parts[..self.count];
-        let length = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.length));
+        let length = self.length();
         if length > limit as u64 {
             return fail(abi::FI_EMSGSIZE);
         }

@@ -14,6 +14,7 @@ mod object;
 mod poll;
 mod queue;
 mod region;
+mod rma;
 mod tagged;
 mod text;
 mod transfers;

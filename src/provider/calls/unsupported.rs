@@ -2,7 +2,7 @@
 
 use libc::ssize_t;
 
-use crate::provider::abi::{self, Slot, fi_ops_atomic, fi_ops_collective, fi_ops_rma};
+use crate::provider::abi::{self, Slot, fi_ops_atomic, fi_ops_collective};
 
 /// `-FI_ENOSYS` to every call.
 ///
@@ -14,19 +14,6 @@ unsafe extern "C" fn no_such_call() -> ssize_t {
 
 /// For slots.
 pub(super) const NONE: Slot = Some(no_such_call);
-
-pub(super) static RMA: fi_ops_rma = fi_ops_rma {
-    size: size_of::<fi_ops_rma>(),
-    read: NONE,
-    readv: NONE,
-    readmsg: NONE,
-    write: NONE,
-    writev: NONE,
-    writemsg: NONE,
-    inject: NONE,
-    writedata: NONE,
-    injectdata: NONE,
-};
 
 pub(super) static ATOMIC: fi_ops_atomic = fi_ops_atomic {
     size: size_of::<fi_ops_atomic>(),

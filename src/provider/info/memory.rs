@@ -92,7 +92,7 @@ fn fill(info: &mut fi_info, api: u32, offer: &Offer, place: &Place) -> Outcome<(
     }
     info.tx_attr = put(tx_attr(offer))?;
     info.rx_attr = put(rx_attr(offer))?;
-    info.ep_attr = put(ep_attr())?;
+    info.ep_attr = put(ep_attr(offer))?;
     info.domain_attr = put(domain_attr(api, offer, string(&place.domain)?))?;
     info.fabric_attr = put(fi_fabric_attr {
         fabric: ptr::null_mut(),
@@ -110,12 +110,12 @@ fn tx_attr(offer: &Offer) -> fi_tx_attr {
         caps: offer.tx.caps,
         mode: 0,
         op_flags: offer.tx.op_flags,
-        msg_order: offer::ORDER,
+        msg_order: offer::order(offer.caps),
         comp_order: 0,
         inject_size: offer.tx.inject_size,
         size: offer.tx.size,
         iov_limit: offer.tx.iov_limit,
-        rma_iov_limit: 0,
+        rma_iov_limit: offer::rma_iov_limit(offer.caps),
         tclass: offer.tx.tclass,
     }
 }
@@ -125,7 +125,7 @@ fn rx_attr(offer: &Offer) -> fi_rx_attr {
         caps: offer.rx.caps,
         mode: 0,
         op_flags: offer.rx.op_flags,
-        msg_order: offer::ORDER,
+        msg_order: offer::order(offer.caps),
         comp_order: 0,
         total_buffered_recv: 0,
         size: offer.rx.size,
@@ -133,16 +133,17 @@ fn rx_attr(offer: &Offer) -> fi_rx_attr {
     }
 }
 
-fn ep_attr() -> fi_ep_attr {
+fn ep_attr(offer: &Offer) -> fi_ep_attr {
+    let ordered = if offer.caps & abi::FI_RMA == 0 { 0 } else { usize::MAX };
     fi_ep_attr {
         r#type: narrow(abi::FI_EP_RDM),
         protocol: offer::PROTOCOL,
         protocol_version: offer::PROTOCOL_VERSION,
         max_msg_size: offer::MESSAGE_MAX,
         msg_prefix_size: 0,
-        max_order_raw_size: 0,
+        max_order_raw_size: ordered,
         max_order_war_size: 0,
-        max_order_waw_size: 0,
+        max_order_waw_size: ordered,
         mem_tag_format: u64::MAX,
         tx_ctx_cnt: 1,
         rx_ctx_cnt: 1,

@@ -10,6 +10,8 @@ mod interfaces;
 mod memory;
 mod offer;
 
+pub(super) use self::offer::RMA_IOV_LIMIT;
+
 #[cfg(test)]
 mod tests;
 

@@ -59,9 +59,10 @@ pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) ->
     let hints = hints.unwrap_or(&none);
     check_names(hints)?;
     check(hints.caps & !ours == 0, "capabilities that are not offered")?;
-    let caps = if hints.caps == 0 { ours } else { filled(hints.caps) | SECONDARY };
+    // Remote memory access is for who asks for it alone.
+    let caps = if hints.caps == 0 { ours & !REMOTE } else { filled(hints.caps) | SECONDARY };
     if let Some(ep) = &hints.ep {
-        check_endpoint(ep)?;
+        check_endpoint(ep, caps)?;
     }
     Ok(Offer {
         caps,
@@ -78,12 +79,19 @@ pub(super) fn all_caps(api: u32) -> u64 {
     } else {
         0
     };
-    SPACES | DIRECTIONS | abi::FI_DIRECTED_RECV | abi::FI_SOURCE | SECONDARY | later
+    SPACES | DIRECTIONS | REMOTE | abi::FI_DIRECTED_RECV | abi::FI_SOURCE | SECONDARY | later
 }
 
 /// Without a direction both are meant (`fi_getinfo(3)`).
 fn filled(caps: u64) -> u64 {
-    if caps & DIRECTIONS == 0 && caps & SPACES != 0 { caps | DIRECTIONS } else { caps }
+    let messages = if caps & DIRECTIONS == 0 && caps & SPACES != 0 { DIRECTIONS } else { 0 };
+    let remote = if caps & REMOTE_DIRECTIONS == 0 && caps & abi::FI_RMA != 0 { REMOTE_DIRECTIONS } else { 0 };
+    caps | messages | remote
+}
+
+/// The order that holds with these capabilities.
+pub(super) const fn order(caps: u64) -> u64 {
+    if caps & abi::FI_RMA == 0 { abi::FI_ORDER_SAS } else { abi::FI_ORDER_SAS | REMOTE_ORDER }
 }
 
 fn check(holds: bool, reason: Reason) -> Result<(), Reason> {
@@ -107,7 +115,7 @@ fn check_names(hints: &Hints) -> Result<(), Reason> {
     check(!hints.has_strange_address, "an address that is not one of IP")
 }
 
-fn check_endpoint(ep: &fi_ep_attr) -> Result<(), Reason> {
+fn check_endpoint(ep: &fi_ep_attr, caps: u64) -> Result<(), Reason> {
     check(
         [abi::FI_EP_UNSPEC, abi::FI_EP_RDM].contains(&ep.r#type.into()),
         "an endpoint type other than RDM",
@@ -116,7 +124,8 @@ fn check_endpoint(ep: &fi_ep_attr) -> Result<(), Reason> {
     check(ep.protocol_version <= PROTOCOL_VERSION, "a newer protocol")?;
     check(ep.max_msg_size <= MESSAGE_MAX, "longer messages")?;
     check(
-        ep.max_order_raw_size == 0 && ep.max_order_war_size == 0 && ep.max_order_waw_size == 0,
+        ep.max_order_war_size == 0
+            && (caps & abi::FI_RMA != 0 || ep.max_order_raw_size == 0 && ep.max_order_waw_size == 0),
         "order of remote memory access",
     )?;
     check(ep.msg_prefix_size == 0, "a prefix of messages")?;
@@ -125,7 +134,7 @@ fn check_endpoint(ep: &fi_ep_attr) -> Result<(), Reason> {
 }
 
 fn tx_offer(caps: u64, hints: Option<&fi_tx_attr>, parameters: &Parameters) -> Result<TxOffer, Reason> {
-    let ours = caps & (SPACES | abi::FI_SEND);
+    let ours = caps & (SPACES | abi::FI_SEND | abi::FI_RMA | abi::FI_READ | abi::FI_WRITE);
     let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let mut offer = TxOffer {
         caps: ours,
@@ -138,11 +147,11 @@ fn tx_offer(caps: u64, hints: Option<&fi_tx_attr>, parameters: &Parameters) -> R
     let Some(hints) = hints else { return Ok(offer) };
     check(hints.caps & !all_caps(super::FI_VERSION) == 0, "transmit capabilities that are not offered")?;
     check(hints.op_flags & !TX_FLAGS == 0, "transmit flags that are not offered")?;
-    check(hints.msg_order & !ORDER == 0, "an order of transmits that is not offered")?;
+    check(hints.msg_order & !order(caps) == 0, "an order of transmits that is not offered")?;
     check(hints.comp_order == 0, "ordered completions")?;
     check(hints.inject_size <= offer.inject_size, "a larger inject size")?;
     check(hints.size <= CONTEXT_SIZE_MAX, "a larger transmit context")?;
-    check(hints.iov_limit <= IOV_LIMIT && hints.rma_iov_limit == 0, "longer io vectors")?;
+    check(hints.iov_limit <= IOV_LIMIT && hints.rma_iov_limit <= rma_iov_limit(caps), "longer io vectors")?;
     offer.op_flags = hints.op_flags;
     offer.tclass = hints.tclass;
     if hints.size != 0 {
@@ -155,7 +164,8 @@ fn tx_offer(caps: u64, hints: Option<&fi_tx_attr>, parameters: &Parameters) -> R
 }
 
 fn rx_offer(caps: u64, hints: Option<&fi_rx_attr>, parameters: &Parameters) -> Result<RxOffer, Reason> {
-    let ours = caps & !(abi::FI_SEND | abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM);
+    let ours =
+        caps & !(abi::FI_SEND | abi::FI_READ | abi::FI_WRITE | abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM);
     let mut offer = RxOffer {
         caps: ours,
         op_flags: 0,
@@ -165,7 +175,7 @@ fn rx_offer(caps: u64, hints: Option<&fi_rx_attr>, parameters: &Parameters) -> R
     let Some(hints) = hints else { return Ok(offer) };
     check(hints.caps & !all_caps(super::FI_VERSION) == 0, "receive capabilities that are not offered")?;
     check(hints.op_flags & !RX_FLAGS == 0, "receive flags that are not offered")?;
-    check(hints.msg_order & !ORDER == 0, "an order of receives that is not offered")?;
+    check(hints.msg_order & !order(caps) == 0, "an order of receives that is not offered")?;
     check(hints.comp_order == 0, "ordered completions")?;
     check(hints.total_buffered_recv == 0, "buffered receives")?;
     check(hints.size <= CONTEXT_SIZE_MAX, "a larger receive context")?;
@@ -251,8 +261,20 @@ const TX_FLAGS: u64 = abi::FI_COMPLETION
     | abi::FI_DELIVERY_COMPLETE
     | abi::FI_MATCH_COMPLETE;
 const RX_FLAGS: u64 = abi::FI_COMPLETION | abi::FI_MULTI_RECV;
-/// Sends of one endpoint to another arrive in order.
-pub(super) const ORDER: u64 = abi::FI_ORDER_SAS;
+const REMOTE_DIRECTIONS: u64 = abi::FI_READ | abi::FI_WRITE | abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE;
+/// All of remote memory access.
+const REMOTE: u64 = abi::FI_RMA | REMOTE_DIRECTIONS | abi::FI_RMA_EVENT;
+/// What is asked of one endpoint by another is done in order, beside sends of one to another; but a write or a send behind a
+/// read may overtake its data.
+const REMOTE_ORDER: u64 = abi::FI_ORDER_RAR
+    | abi::FI_ORDER_RAW
+    | abi::FI_ORDER_RAS
+    | abi::FI_ORDER_WAW
+    | abi::FI_ORDER_WAS
+    | abi::FI_ORDER_SAW
+    | abi::FI_ORDER_RMA_RAR
+    | abi::FI_ORDER_RMA_RAW
+    | abi::FI_ORDER_RMA_WAW;
 /// Of this project alone: the highest bit says so.
 pub(super) const PROTOCOL: u32 = 0x8000_746d;
 pub(super) const PROTOCOL_VERSION: u32 = 1;
@@ -262,6 +284,13 @@ const CQ_DATA_SIZE: usize = 4;
 pub(super) const MR_KEY_SIZE: usize = 8;
 /// What an io vector of a message may have. The kernel takes 1,024 at once.
 pub(super) const IOV_LIMIT: usize = 8;
+/// Stretches of a peer's memory in one call.
+pub(in crate::provider) const RMA_IOV_LIMIT: usize = 8;
+
+/// The same, with these capabilities.
+pub(super) const fn rma_iov_limit(caps: u64) -> usize {
+    if caps & abi::FI_RMA == 0 { 0 } else { RMA_IOV_LIMIT }
+}
 /// Of completion queues, endpoints and so on; nothing limits them but memory and descriptors.
 pub(super) const OBJECTS_MAX: usize = 1 << 16;
 const CONTEXT_SIZE_MAX: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use super::hints::Hints;
-use super::offer::{Offer, all_caps, offer};
+use super::offer::{Offer, all_caps, offer, order, rma_iov_limit};
 use super::*;
 use crate::provider::abi::{
     FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_HMEM, FI_LOCAL_COMM, FI_MR_ALLOCATED,
@@ -123,7 +123,9 @@ fn mpich_5_0_2_gets_with_its_second_call_what_it_asks_after_everything_was_offer
 fn without_hints_everything_is_offered_and_capabilities_of_api_2_to_api_2_alone() {
     let old = offer(version(1, 17), None, &parameters()).unwrap();
     let new = offer(version(2, 0), None, &parameters()).unwrap();
-    assert_eq!(old.caps, all_caps(version(1, 17)));
+    let remote = abi::FI_READ | abi::FI_WRITE | abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE;
+    let asked_for = FI_RMA | remote | abi::FI_RMA_EVENT;
+    assert_eq!(old.caps, all_caps(version(1, 17)) & !asked_for);
     assert_eq!(old.caps & (0b1_1111 << 44), 0, "bits 44 to 48 mean something else in API 1");
     assert_ne!(new.caps & FI_TAGGED_DIRECTED_RECV, 0);
     let asked = Hints { caps: FI_TAGGED | FI_TAGGED_DIRECTED_RECV, ..hints() };
@@ -150,7 +152,8 @@ fn what_is_not_offered_is_refused() {
         offer(version(1, 17), Some(&asked), &parameters()).is_err()
     };
     assert!(!refused(|_| {}));
-    assert!(refused(|h| h.caps = FI_RMA));
+    assert!(refused(|h| h.caps = abi::FI_ATOMIC));
+    assert!(refused(|h| h.caps = FI_RMA | abi::FI_ATOMIC));
     assert!(refused(|h| h.caps = FI_MSG | FI_HMEM));
     for kind in [abi::FI_EP_MSG, abi::FI_EP_DGRAM] {
         let mut asked = hints();
@@ -168,6 +171,32 @@ fn what_is_not_offered_is_refused() {
     assert!(refused(|h| h.rx = Some(fi_rx_attr { total_buffered_recv: 1, ..blank() })));
     assert!(refused(|h| h.has_strange_address = true));
     assert!(refused(|h| h.fabric = Some(fi_fabric_attr { prov_version: version(9, 0), ..blank() })));
+}
+
+#[test]
+fn remote_memory_access_is_listed_where_it_is_asked_for_with_the_order_that_holds() {
+    let api = version(1, 17);
+    let directions = abi::FI_READ | abi::FI_WRITE | abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE;
+    for unasked in [None, Some(hints()), Some(Hints { caps: FI_MSG, ..hints() })] {
+        let got = offer(api, unasked.as_ref(), &parameters()).unwrap();
+        assert_eq!(got.caps & (FI_RMA | directions | abi::FI_RMA_EVENT), 0);
+        assert_eq!((order(got.caps), rma_iov_limit(got.caps)), (FI_ORDER_SAS, 0));
+    }
+    let asked = |caps: u64| offer(api, Some(&Hints { caps, ..hints() }), &parameters()).unwrap();
+    let got = asked(FI_MSG | FI_RMA);
+    assert_eq!(got.caps & (FI_RMA | directions), FI_RMA | directions, "without a direction all are meant");
+    assert_eq!(asked(FI_MSG | FI_RMA | abi::FI_READ).caps & directions, abi::FI_READ);
+    assert_eq!((got.caps & abi::FI_RMA_EVENT, rma_iov_limit(got.caps)), (0, 8));
+    let holds = order(got.caps);
+    assert_eq!(holds & abi::FI_ORDER_WAW, abi::FI_ORDER_WAW);
+    assert_eq!(holds & (abi::FI_ORDER_WAR | abi::FI_ORDER_SAR), 0, "a read's data may come later");
+    let ordered = |caps: u64, msg_order: u64| {
+        let tx = Some(fi_tx_attr { msg_order, rma_iov_limit: 8, ..blank() });
+        let ep = Some(fi_ep_attr { max_order_waw_size: 1 << 20, ..blank() });
+        offer(api, Some(&Hints { caps, tx, ep, ..hints() }), &parameters()).is_ok()
+    };
+    assert!(ordered(FI_RMA, holds) && !ordered(FI_RMA, holds | abi::FI_ORDER_WAR));
+    assert!(!ordered(FI_MSG, 0), "what is not there has no order");
 }
 
 #[test]

@@ -39,6 +39,26 @@ impl Side {
     }
 }
 
+/// The counters of remote memory access.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::provider) struct RemoteCounters {
+    /// `FI_READ`: reads of this side's.
+    pub(in crate::provider) read: Option<usize>,
+    /// `FI_WRITE`.
+    pub(in crate::provider) write: Option<usize>,
+    /// `FI_REMOTE_READ`: reads of peers'.
+    pub(in crate::provider) remote_read: Option<usize>,
+    /// `FI_REMOTE_WRITE`.
+    pub(in crate::provider) remote_write: Option<usize>,
+}
+
+impl RemoteCounters {
+    /// Whether accesses of peers are counted.
+    pub(in crate::provider) const fn counts_peers(&self) -> bool {
+        self.remote_read.is_some() || self.remote_write.is_some()
+    }
+}
+
 /// See the file.
 #[derive(Debug)]
 pub(in crate::provider) struct EndpointState {
@@ -47,6 +67,10 @@ pub(in crate::provider) struct EndpointState {
     pub(in crate::provider) vector: Option<usize>,
     pub(in crate::provider) transmit: Side,
     pub(in crate::provider) receive: Side,
+    /// What is bound of remote memory access.
+    pub(in crate::provider) remote: RemoteCounters,
+    /// Accesses of peers are told (`FI_RMA_EVENT`).
+    pub(in crate::provider) tells_peers: bool,
     /// `FI_OPT_MIN_MULTI_RECV`.
     pub(in crate::provider) multi_receive_least: u64,
     pub(in crate::provider) inject_size: usize,
@@ -79,8 +103,9 @@ impl EndpointState {
         self.transmit.queue.into_iter().chain(second)
     }
 
-    pub(in crate::provider) fn counters(&self) -> impl Iterator<Item = usize> {
-        let second = self.receive.counter.filter(|counter| Some(*counter) != self.transmit.counter);
-        self.transmit.counter.into_iter().chain(second)
+    pub(in crate::provider) fn counters(&self) -> impl Iterator<Item = usize> + use<> {
+        let RemoteCounters { read, write, remote_read, remote_write } = self.remote;
+        let all = [self.transmit.counter, self.receive.counter, read, write, remote_read, remote_write];
+        (0..all.len()).filter_map(move |at| all[at].filter(|_| !all[..at].contains(&all[at])))
     }
 }

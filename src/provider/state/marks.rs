@@ -9,6 +9,10 @@ impl Marks {
     const REPORT: u32 = 1;
     /// It is a receive, a peek, a claim or a discard.
     const RECEIVE: u32 = 2;
+    /// It writes a peer's memory.
+    const WRITE: u32 = 4;
+    /// It reads a peer's memory.
+    const READ: u32 = 8;
     const VECTOR_SHIFT: u32 = 8;
     /// So many io vectors can be remembered at once.
     pub(in crate::provider) const VECTORS_MAX: usize = (1 << (32 - Self::VECTOR_SHIFT)) - 1;
@@ -16,6 +20,21 @@ impl Marks {
     pub(in crate::provider) const fn new(is_receive: bool, is_reported: bool) -> Self {
         let receive = if is_receive { Self::RECEIVE } else { 0 };
         Self(receive | if is_reported { Self::REPORT } else { 0 })
+    }
+
+    /// Of remote memory access.
+    pub(in crate::provider) const fn remote(is_read: bool, is_reported: bool) -> Self {
+        let Self(marks) = Self::new(false, is_reported);
+        Self(marks | if is_read { Self::READ } else { Self::WRITE })
+    }
+
+    /// Whether it is one of memory: a read, or a write.
+    pub(in crate::provider) const fn is_read(self) -> Option<bool> {
+        match (self.0 & Self::READ != 0, self.0 & Self::WRITE != 0) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }
     }
 
     /// With the place of an io vector, below [`Self::VECTORS_MAX`].

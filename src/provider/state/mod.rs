@@ -8,6 +8,7 @@ pub(in crate::provider) mod endpoint;
 pub(in crate::provider) mod marks;
 pub(in crate::provider) mod queue;
 pub(in crate::provider) mod region;
+pub(in crate::provider) mod remote;
 pub(in crate::provider) mod transfer;
 pub(in crate::provider) mod vector;
 
@@ -30,7 +31,7 @@ use super::error::{Code, Outcome, code};
 use super::statistics::Publisher;
 use super::turn::NoWork;
 use crate::domain::Handle;
-use crate::endpoint::Address;
+use crate::endpoint::{Address, Endpoint};
 use crate::seam::Segment;
 
 /// See the file.
@@ -70,10 +71,14 @@ impl State {
         let was_failed = endpoint.failure().is_some();
         // What ended with a transport that failed is reported below; whoever wants more is told of the failure.
         let moved = endpoint.progress(now);
-        let mut places =
-            Places { queues: &mut self.queues, counters: &mut self.counters, vectors: &mut self.segments };
-        while let Some(completion) = endpoint.poll_completion() {
-            places.handle(&state.transmit, &state.receive, &completion);
+        let mut places = Places {
+            queues: &mut self.queues,
+            counters: &mut self.counters,
+            vectors: &mut self.segments,
+            regions: &self.regions,
+        };
+        while let Some(completion) = state.endpoint.as_mut().and_then(Endpoint::poll_completion) {
+            places.handle(state, &completion);
         }
         if self.publisher.as_ref().is_some_and(|publisher| publisher.is_due(now)) {
             self.publish(now);
@@ -209,9 +214,19 @@ impl State {
     pub(super) fn remove_target(&mut self, target: Target) -> Outcome<()> {
         let is_held = match target {
             Target::Queue(_) => false,
-            Target::Counter(index) => self.regions.hold(Bound::Counter(index)),
+            Target::Counter(index) => {
+                self.regions.hold(|bound| matches!(bound, Bound::Counter(counter, _) if *counter == index))
+            }
         };
-        if is_held || *self.sets(target)? > 0 || !self.endpoints_of(target).is_empty() {
+        // Counters of regions move on endpoints that are not bound to them.
+        let is_bound = |index: &usize| {
+            self.endpoints.get(*index).is_some_and(|state| match target {
+                Target::Queue(queue) => state.queues().any(|bound| bound == queue),
+                Target::Counter(counter) => state.counters().any(|bound| bound == counter),
+            })
+        };
+        let is_held = is_held || self.endpoints_of(target).iter().any(is_bound);
+        if is_held || *self.sets(target)? > 0 {
             return Err(code(abi::FI_EBUSY));
         }
         match target {
@@ -230,7 +245,11 @@ impl State {
     /// # Errors
     /// `FI_EBUSY`: a memory region is bound to it.
     pub(super) fn may_close(&self, index: usize) -> Outcome<()> {
-        if self.regions.hold(Bound::Endpoint(index)) { Err(code(abi::FI_EBUSY)) } else { Ok(()) }
+        if self.regions.hold(|bound| *bound == Bound::Endpoint(index)) {
+            Err(code(abi::FI_EBUSY))
+        } else {
+            Ok(())
+        }
     }
 
     /// Take an endpoint out: its transports let go of all memory. Nothing comes to its queues and counters any more.

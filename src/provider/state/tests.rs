@@ -38,6 +38,8 @@ fn bind(state: &mut State, endpoint: Endpoint, sends: usize, receives: usize) {
         vector: None,
         transmit: side(sends),
         receive: side(receives),
+        remote: super::endpoint::RemoteCounters::default(),
+        tells_peers: false,
         multi_receive_least: 64,
         inject_size: 64,
         has_cq_data: false,

@@ -39,7 +39,7 @@ pub(in crate::provider) enum Flags {
 impl Flags {
     /// The flags, and whether success is reported.
     #[inline]
-    const fn resolve(self, side: &Side) -> (u64, bool) {
+    pub(super) const fn resolve(self, side: &Side) -> (u64, bool) {
         match self {
             Self::OfEndpoint => (side.op_flags, side.reports(side.op_flags)),
             Self::Given(flags) => (flags, side.reports(flags)),
@@ -299,7 +299,7 @@ const fn level(flags: u64) -> Level {
 }
 
 const INVALID: Code = code(abi::FI_EINVAL);
-const SEND_FLAGS: u64 = abi::FI_REMOTE_CQ_DATA
+pub(super) const SEND_FLAGS: u64 = abi::FI_REMOTE_CQ_DATA
     | abi::FI_COMPLETION
     | abi::FI_MORE
     | abi::FI_INJECT

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Name, bytes, and the message they stand for.
-pub(super) const GOLDEN: [(&str, &str, Message<'static>); 28] = [
+pub(super) const GOLDEN: [(&str, &str, Message<'static>); 34] = [
     (
         "eager",
         "03 000000  00001200  0123456789abcdef  68656c6c6f",
@@ -206,6 +206,72 @@ pub(super) const GOLDEN: [(&str, &str, Message<'static>); 28] = [
             code: [0xA3; 32],
         })),
     ),
+    (
+        "first piece of a remote write",
+        "00 32 00 00  00000012  0123456789abcdef 0000000000001000 0000000000000008  0000000000000000
+                      00000000 00000000  68656c6c6f",
+        Message::Control(Control::RemoteWrite(RemoteWrite {
+            operation: operation(0x12),
+            is_last: false,
+            stretch: stretch(8),
+            offset: 0,
+            cq_data: None,
+            payload: Payload::new(b"hello"),
+        })),
+    ),
+    (
+        "last piece of a remote write with CQ data",
+        "00 32 03 00  00000012  0123456789abcdef 0000000000001000 0000000000000008  0000000000000005
+                      01020304 00000000  616263",
+        Message::Control(Control::RemoteWrite(RemoteWrite {
+            operation: operation(0x12),
+            is_last: true,
+            stretch: stretch(8),
+            offset: 5,
+            cq_data: Some(0x0102_0304),
+            payload: Payload::new(b"abc"),
+        })),
+    ),
+    (
+        "remote write of nothing",
+        "00 32 02 00  00ffffff  0123456789abcdef 0000000000001000 0000000000000000  0000000000000000
+                      00000000 00000000",
+        Message::Control(Control::RemoteWrite(RemoteWrite {
+            operation: OperationId::MAX,
+            is_last: true,
+            stretch: stretch(0),
+            offset: 0,
+            cq_data: None,
+            payload: Payload::new(b""),
+        })),
+    ),
+    (
+        "remote read",
+        "00 33 02 00  00000012  0123456789abcdef 0000000000001000 0000000000000008  0000000000000003",
+        Message::Control(Control::RemoteRead(RemoteRead {
+            operation: operation(0x12),
+            is_last: true,
+            stretch: stretch(8),
+            place: 3,
+        })),
+    ),
+    (
+        "remote data",
+        "00 34 00 00  00000012  0000000000000003  6869",
+        Message::Control(Control::RemoteData(RemoteData {
+            operation: operation(0x12),
+            place: 3,
+            payload: Payload::new(b"hi"),
+        })),
+    ),
+    (
+        "end of a remote access",
+        "00 35 02 00  00000012",
+        Message::Control(Control::RemoteDone {
+            operation: operation(0x12),
+            status: RemoteStatus::OutOfBounds,
+        }),
+    ),
 ];
 
 #[test]
@@ -293,6 +359,10 @@ const fn context(id: u32, flags: u8) -> AppContext {
 
 const fn memory(length: u64) -> RemoteMemory {
     RemoteMemory { address: 0x7F00_1234_5000, key: 0xDEAD_BEEF, length }
+}
+
+const fn stretch(length: u64) -> RemoteStretch {
+    RemoteStretch { key: TAG.0, address: 0x1000, length }
 }
 
 const fn rvh(len: u32) -> Rvh {

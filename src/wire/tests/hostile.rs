@@ -112,7 +112,7 @@ fn every_first_and_second_byte_is_known_or_an_error_that_names_it() {
             let mut bytes = bytes(hex);
             bytes[1] = value;
             judge(&bytes, bytes.len() / 2);
-            let known = if bytes[0] == 0 { (0x21..=0x31).contains(&value) } else { value == 0 };
+            let known = if bytes[0] == 0 { (0x21..=0x35).contains(&value) } else { value == 0 };
             assert!(known || decode(&bytes).is_err(), "second byte {value:#x} behind {}", bytes[0]);
         }
     }
@@ -153,7 +153,7 @@ fn bytes_behind_the_end_are_refused_where_no_payload_can_be() {
 #[test]
 fn every_reserved_bit_that_is_set_is_refused() {
     // Where docs/wire.md says 0, by golden message: name, and the reserved bytes (from, to).
-    let reserved: [(&str, &[(usize, usize)]); 14] = [
+    let reserved: [(&str, &[(usize, usize)]); 19] = [
         ("eager", &[(1, 4)]),
         ("rendezvous", &[(1, 4)]),
         ("fin", &[(1, 4)]),
@@ -168,6 +168,11 @@ fn every_reserved_bit_that_is_set_is_refused() {
         ("hello refused", &[(3, 4), (6, 8)]),
         ("goodbye", &[(3, 4)]),
         ("keepalive", &[(3, 4)]),
+        ("first piece of a remote write", &[(3, 5), (40, 48)]),
+        ("last piece of a remote write with CQ data", &[(3, 5), (44, 48)]),
+        ("remote read", &[(3, 5)]),
+        ("remote data", &[(2, 5)]),
+        ("end of a remote access", &[(3, 5)]),
     ];
     for (name, ranges) in reserved {
         let hex = GOLDEN.iter().find(|(golden, _, _)| *golden == name).unwrap().1;
@@ -213,6 +218,30 @@ fn lies_about_lengths_are_named() {
     assert_eq!(
         case("last segment", 8, &ones),
         "segment offset at offset 8 is 0xffffffffffffffff, expected at most 0xfffffffffffffffe"
+    );
+    assert_eq!(
+        case("remote read", 16, &ones),
+        "address at offset 16 is 0xffffffffffffffff, expected at most 0xfffffffffffffff7"
+    );
+    assert_eq!(
+        case("first piece of a remote write", 32, &ones),
+        "offset in the stretch at offset 32 is 0xffffffffffffffff, expected at most 0x3"
+    );
+    assert_eq!(
+        case("first piece of a remote write", 24, &[0; 8]),
+        "the rest of the stretch makes a message of 48 bytes, but it has 53"
+    );
+    assert_eq!(
+        case("first piece of a remote write", 2, &[2]),
+        "flags at offset 2 is 0x2, expected the last piece only where the stretch ends"
+    );
+    assert_eq!(
+        case("last piece of a remote write with CQ data", 2, &[1]),
+        "flags at offset 2 is 0x1, expected CQ data only in the last piece"
+    );
+    assert_eq!(
+        case("remote data", 8, &ones),
+        "place of the bytes at offset 8 is 0xffffffffffffffff, expected at most 0xfffffffffffffffd"
     );
     assert_eq!(case("hello", 3, &[65]), "name length at offset 3 is 0x41, expected at most 0x40");
     assert_eq!(case("hello", 3, &[7]), "name needs a message of at least 63 bytes, but it has 62");

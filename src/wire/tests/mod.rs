@@ -21,7 +21,7 @@ struct Shape {
 }
 
 impl Shape {
-    const VARIANTS: u8 = 19;
+    const VARIANTS: u8 = 23;
 
     /// A message that the protocol allows. Every message can be made so.
     fn message(&self) -> Message<'_> {
@@ -107,6 +107,26 @@ impl Shape {
                 Control::Proof(Proof { role, number: [self.flags; 32], code: [self.small; 32] })
             }
             17 => Control::Challenge(Challenge { number: [self.flags; 32] }),
+            18 => {
+                let length = payload.length();
+                let stretch = RemoteStretch { key: a, address: c.min(u64::MAX - length), length };
+                let cq_data = (self.small % 4 == 3).then_some(lower);
+                let is_last = self.small % 2 == 1;
+                Control::RemoteWrite(RemoteWrite { operation, is_last, stretch, offset: 0, cq_data, payload })
+            }
+            19 => {
+                let stretch = RemoteStretch { key: a, address: c.min(u64::MAX - d), length: d };
+                let (is_last, place) = (self.small % 2 == 1, b.min(u64::MAX - d));
+                Control::RemoteRead(RemoteRead { operation, is_last, stretch, place })
+            }
+            20 => {
+                let place = b.min(u64::MAX - payload.length());
+                Control::RemoteData(RemoteData { operation, place, payload })
+            }
+            21 => {
+                let status = RemoteStatus::from_byte(self.small % 5).unwrap();
+                Control::RemoteDone { operation, status }
+            }
             _ if self.small < 100 => {
                 Control::Keepalive(Keepalive { is_answer: self.small % 2 == 1, sequence: low })
             }
@@ -120,7 +140,7 @@ impl Shape {
 
     /// Whether the payload, if the kind has one, must have a byte.
     fn is_segment(&self) -> bool {
-        (6..=8).contains(&(self.variant % Self::VARIANTS))
+        matches!(self.variant % Self::VARIANTS, 6..=8 | 20)
     }
 }
 

@@ -122,6 +122,12 @@ fn what_cannot_be_said_is_refused_before_it_is_written() {
     let flagged = AppContext::from_bits(SendFlags::CQ_DATA.bits().into()).unwrap();
     let first = SegmentFirst { context, tag: None, total_length: 2, cq_data: None, payload: one };
     let segment = Segment { operation: OperationId::MAX, offset: 1, payload: one };
+    let (stretch, far) = (
+        RemoteStretch { key: 0, address: 0, length: 2 },
+        RemoteStretch { key: 0, address: u64::MAX, length: 1 },
+    );
+    let operation = OperationId::MAX;
+    let write = RemoteWrite { operation, is_last: false, stretch, offset: 0, cq_data: None, payload: one };
     let refused = HelloRefused { reason: RefusedHello::Busy, version_min: 0, version_max: 1 };
     let control = [
         Control::Untagged(Untagged { context, cq_data: Some(0), payload: one }),
@@ -132,6 +138,19 @@ fn what_cannot_be_said_is_refused_before_it_is_written() {
         Control::SegmentMiddle(Segment { offset: 0, ..segment }),
         Control::SegmentLast(Segment { offset: u64::MAX, ..segment }),
         Control::SegmentLast(Segment { payload: empty, ..segment }),
+        Control::RemoteWrite(RemoteWrite { offset: 2, ..write }),
+        Control::RemoteWrite(RemoteWrite { cq_data: Some(0), ..write }),
+        Control::RemoteWrite(RemoteWrite { is_last: true, ..write }),
+        Control::RemoteWrite(RemoteWrite { payload: empty, ..write }),
+        Control::RemoteWrite(RemoteWrite { payload: Payload::new(b"xyz"), ..write }),
+        Control::RemoteRead(RemoteRead {
+            operation: OperationId::MAX,
+            is_last: false,
+            stretch: far,
+            place: 0,
+        }),
+        Control::RemoteData(RemoteData { operation: OperationId::MAX, place: u64::MAX, payload: one }),
+        Control::RemoteData(RemoteData { operation: OperationId::MAX, place: 0, payload: empty }),
         Control::HelloRefused(refused),
         Control::HelloRefused(HelloRefused { version_min: 2, ..refused }),
     ];

@@ -256,6 +256,10 @@ impl<'a> Bursts<'a> {
                 | Completed::Peeked(_)
                 | Completed::NoMessage
                 | Completed::Cancelled
+                | Completed::Written
+                | Completed::Read
+                | Completed::WrittenByPeer { .. }
+                | Completed::ReadByPeer { .. }
                 | Completed::Failed(_)) => return Err(format!("an operation ended with {other:?}")),
             }
         }

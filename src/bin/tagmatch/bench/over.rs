@@ -100,7 +100,12 @@ impl Endpoints {
                 Completed::Sent => continue,
                 Completed::Received { message, .. } | Completed::Peeked(message) => message.cq_data,
                 Completed::NoMessage | Completed::Cancelled => None,
-                other @ (Completed::Released | Completed::Failed(_)) => {
+                other @ (Completed::Released
+                | Completed::Written
+                | Completed::Read
+                | Completed::WrittenByPeer { .. }
+                | Completed::ReadByPeer { .. }
+                | Completed::Failed(_)) => {
                     return Err(Fault::new(format!("{context} ended with {other:?}")));
                 }
             };

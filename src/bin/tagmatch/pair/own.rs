@@ -138,6 +138,10 @@ impl Port for Own {
             | Completed::Peeked(_)
             | Completed::NoMessage
             | Completed::Cancelled
+            | Completed::Written
+            | Completed::Read
+            | Completed::WrittenByPeer { .. }
+            | Completed::ReadByPeer { .. }
             | Completed::Failed(_)) => Err(format!("operation {context} ended with {other:?}")),
         }
     }

@@ -1,0 +1,4 @@
+//! The tests of `remote.rs` with the soft TM-SRQ.
+
+#[path = "remote.rs"]
+mod remote;

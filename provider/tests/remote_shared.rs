@@ -1,0 +1,4 @@
+//! The tests of `remote.rs` through shared memory.
+
+#[path = "remote.rs"]
+mod remote;

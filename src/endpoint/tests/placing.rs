@@ -1,0 +1,83 @@
+//! Pieces of remote memory access in the simulated transport, and to whom what is told.
+
+use super::transport::{DEVICE, Held, SimTransport};
+use crate::device::transport::Ear;
+use crate::ids::{LinkId, PeerId};
+use crate::seam::{Answer, Event};
+use crate::wire::Control;
+
+/// Of what something is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Of {
+    Tagged,
+    Untagged,
+    Remote,
+}
+
+impl From<bool> for Of {
+    fn from(tagged: bool) -> Self {
+        if tagged { Self::Tagged } else { Self::Untagged }
+    }
+}
+
+pub(super) fn tell(ear: &mut dyn Ear, of: impl Into<Of>, event: &Event) -> Answer {
+    match (of.into(), event) {
+        (Of::Tagged, _) => ear.handle_event(DEVICE, event),
+        (Of::Untagged, _) => ear.handle_untagged_event(DEVICE, event),
+        (Of::Remote, Event::Data(data)) => {
+            ear.handle_remote_data(DEVICE, data);
+            Answer::Hold
+        }
+        (Of::Remote, other) => panic!("{other:?} of remote memory access"),
+    }
+}
+
+impl SimTransport {
+    /// Whether the payload comes later this time.
+    pub(super) fn is_split(&self) -> bool {
+        let mut world = self.world.lock();
+        let percent = world.weather.split;
+        world.random.chance(percent)
+    }
+
+    /// A message whose payload comes alone, behind its header.
+    fn hold_partial(&mut self, link: LinkId, held: Held, payload: Vec<u8>) {
+        self.made += 1;
+        self.messages.insert(self.made, held);
+        self.links[link.index as usize].partial = Some((self.made, payload));
+    }
+
+    /// A piece with its payload, which may come later.
+    pub(super) fn handle_piece(
+        &mut self,
+        link: LinkId,
+        peer: PeerId,
+        control: &Control<'_>,
+        payload: Vec<u8>,
+        ear: &mut dyn Ear,
+    ) {
+        let in_hand = payload.is_empty() || !self.is_split();
+        match ear.handle_remote(DEVICE, peer, control, in_hand) {
+            Answer::Accept { buffer, .. } if in_hand => {
+                assert_eq!(buffer.length, payload.len() as u64);
+                self.world.lock().write(buffer.address, &payload);
+            }
+            Answer::Accept { buffer, transfer: Some(transfer) } => {
+                let held = Held {
+                    link: link.index,
+                    peer,
+                    of: Of::Remote,
+                    length: payload.len() as u64,
+                    bytes: None,
+                    so_far: Vec::new(),
+                    request: None,
+                    answer: Some((buffer, Some(transfer))),
+                    discarded: false,
+                };
+                self.hold_partial(link, held, payload);
+            }
+            Answer::Accept { transfer: None, .. } | Answer::Discard => {}
+            Answer::Hold => panic!("a piece is never held"),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Remote memory access: from what a call says to what the endpoint is asked.
+
+use super::State;
+use super::marks::Marks;
+use super::transfer::{Flags, Memory, SEND_FLAGS};
+use crate::endpoint::{Address, Local, RemoteAccess, SendRefused};
+use crate::provider::abi;
+use crate::provider::clock::now;
+use crate::provider::error::{Outcome, code, fail};
+use crate::seam::Segment;
+use crate::wire::RemoteStretch;
+
+/// A write or a read, as a call says it.
+#[derive(Clone, Copy)]
+pub(in crate::provider) struct RemoteCall<'a> {
+    pub(in crate::provider) is_read: bool,
+    pub(in crate::provider) to: u64,
+    pub(in crate::provider) memory: Memory<'a>,
+    pub(in crate::provider) stretches: &'a [RemoteStretch],
+    /// Remote CQ data.
+    pub(in crate::provider) data: Option<u64>,
+    pub(in crate::provider) context: u64,
+    pub(in crate::provider) flags: Flags,
+}
+
+impl State {
+    /// Access a peer's memory. What was asked for with `FI_MORE` before goes out if this is refused.
+    pub(in crate::provider) fn access(&mut self, index: usize, call: &RemoteCall<'_>) -> Outcome<usize> {
+        let asked = self.try_access(index, call);
+        if asked.is_err() {
+            self.flush(index);
+        }
+        self.tell_waiting(index);
+        asked.map(|()| 0)
+    }
+
+    fn try_access(&mut self, index: usize, call: &RemoteCall<'_>) -> Outcome<()> {
+        let state = self.endpoint(index)?;
+        let (flags, is_reported) = call.flags.resolve(&state.transmit);
+        if flags & !SEND_FLAGS != 0 {
+            return fail(abi::FI_EBADFLAGS);
+        }
+        let cq_data = match call.data {
+            Some(_) if !state.has_cq_data => return fail(abi::FI_EINVAL),
+            Some(data) => Some(u32::try_from(data).map_err(|_| code(abi::FI_EINVAL))?),
+            None => None,
+        };
+        if let Memory::Bytes(bytes) = call.memory
+            && bytes.len() > state.inject_size
+        {
+            return fail(abi::FI_EMSGSIZE);
+        }
+        let one;
+        let local = match call.memory {
+            Memory::Bytes(bytes) => Local::Copied(bytes),
+            Memory::One(buffer) => {
+                one = [Segment { address: buffer.address, length: buffer.length, key: 0 }];
+                Local::Memory(&one)
+            }
+            Memory::Many(segments) => Local::Memory(segments),
+        };
+        let access = RemoteAccess {
+            to: Address(call.to),
+            local,
+            remote: call.stretches,
+            cq_data,
+            more: flags & abi::FI_MORE != 0,
+            context: call.context,
+            flags: Marks::remote(call.is_read, is_reported).0,
+        };
+        let endpoint = self.endpoint(index)?.enabled()?;
+        endpoint.tell_time(now());
+        match ask(endpoint, call.is_read, &access) {
+            // The way forward may be here already.
+            Err(SendRefused::Again) => {
+                self.progress(index, now());
+                Ok(ask(self.endpoint(index)?.enabled()?, call.is_read, &access)?)
+            }
+            asked => Ok(asked?),
+        }
+    }
+}
+
+fn ask(
+    endpoint: &mut crate::endpoint::Endpoint,
+    is_read: bool,
+    access: &RemoteAccess<'_>,
+) -> Result<(), SendRefused> {
+    if is_read { endpoint.read(access) } else { endpoint.write(access) }
+}
