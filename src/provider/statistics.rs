@@ -56,6 +56,25 @@ impl Report {
         }
     }
 
+    /// Those that stand one after the other in a file. `None`: something else is there as well, or not all of one.
+    #[must_use]
+    pub fn parse_all(text: &str) -> Option<Vec<Self>> {
+        let is_end = |line: &str| line.strip_suffix('\n') == Some(END);
+        let mut rest = text;
+        let mut reports = Vec::new();
+        while !rest.is_empty() {
+            let mut length = 0;
+            let last = rest.split_inclusive('\n').find(|line| {
+                length += line.len();
+                is_end(line)
+            });
+            let (report, behind) = rest.split_at_checked(last.map(|_| length)?)?;
+            reports.push(Self::parse(report)?);
+            rest = behind;
+        }
+        Some(reports)
+    }
+
     /// One that was written.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -333,6 +352,16 @@ mod tests {
             let text = report.text();
             assert_eq!(Report::parse(&text), Some(report.clone()));
             let without_end = text.strip_suffix("end\n").expect("it ends so");
+            let both = text.clone() + &text;
+            assert_eq!(Report::parse_all(&both), Some(vec![report.clone(), report.clone()]));
+            for wrong in [
+                without_end,
+                &(text.clone() + without_end),
+                &(text.clone() + "x"),
+                &("\n".to_owned() + &text),
+            ] {
+                assert_eq!(Report::parse_all(wrong), None, "{wrong}");
+            }
             let other = text.replace("statistics 2", "statistics 1");
             for wrong in [
                 "",

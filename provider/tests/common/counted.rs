@@ -42,12 +42,7 @@ impl Counters {
         drop(sides);
         let text = std::fs::read_to_string(place()).unwrap();
         leave();
-        let begin = "tagmatch-statistics 1\n";
-        let reports: Vec<Report> = text[before..]
-            .split(begin)
-            .filter(|part| !part.is_empty())
-            .map(|part| Report::parse(&format!("{begin}{part}")).unwrap())
-            .collect();
+        let reports = Report::parse_all(&text[before..]).unwrap();
         assert_eq!(reports.len(), count, "{text}");
         let mut sums = HashMap::new();
         for (name, value) in reports.into_iter().flat_map(|report| report.counters) {
