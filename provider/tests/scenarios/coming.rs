@@ -254,7 +254,7 @@ impl Churn {
             self.free.push(place);
             let Received::Ok { length, tag: got, source, .. } = end else {
                 let Received::Error { error, .. } = end else { unreachable!() };
-                let may_be = [abi::FI_ECANCELED, abi::FI_ECONNRESET, abi::FI_EIO];
+                let may_be = [abi::FI_ECANCELED, abi::FI_ECONNRESET];
                 assert!(may_be.contains(&error), "{end:?}");
                 continue;
             };

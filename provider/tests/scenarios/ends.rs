@@ -60,7 +60,7 @@ fn start(to: &Side) -> Child {
     let prefix = module_path!().split_once("::").map_or("", |(_, rest)| rest);
     let name: Vec<String> = to.name().iter().map(u8::to_string).collect();
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("{prefix}::sender")])
+        .args(["--exact", "--nocapture", &format!("{prefix}::sender")])
         .env(TO, name.join(" "))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
