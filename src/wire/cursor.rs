@@ -117,3 +117,11 @@ impl<'a> Writer<'a> {
         self.at
     }
 }
+
+/// Write a header and the payload behind it, and say how long both are.
+pub(super) fn join(out: &mut [u8], header: &[u8], payload: &[u8]) -> Result<usize, WireError> {
+    let mut writer = Writer::new(out, header.len() + payload.len())?;
+    writer.bytes(header)?;
+    writer.bytes(payload)?;
+    Ok(writer.finish())
+}

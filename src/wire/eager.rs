@@ -1,6 +1,6 @@
 //! EAGER: a TMH and the payload behind it.
 
-use super::cursor::{Reader, Writer};
+use super::cursor::{Reader, join};
 use super::{AppContext, Opcode, Payload, Tmh, WireError};
 use crate::ids::Tag;
 
@@ -52,10 +52,7 @@ impl Eager<'_> {
     /// No room, or the payload is not whole.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, WireError> {
         let payload = self.payload.whole()?;
-        let mut writer = Writer::new(out, Self::HEADER_LENGTH + payload.len())?;
-        writer.bytes(&self.header())?;
-        writer.bytes(payload)?;
-        Ok(writer.finish())
+        join(out, &self.header(), payload)
     }
 }
 

@@ -4,7 +4,7 @@
 //! whether there is such memory. Not here: that table, and order.
 
 use super::control::{CODE_OFFSET, Head, Kind};
-use super::cursor::{Reader, Writer};
+use super::cursor::{Reader, Writer, join};
 use super::{Expected, OperationId, Payload, WireError};
 
 /// A stretch of a peer's memory.
@@ -65,10 +65,7 @@ impl RemoteWrite<'_> {
     pub(super) fn encode(&self, out: &mut [u8]) -> Result<usize, WireError> {
         let payload = self.payload.whole()?;
         let header = self.header(self.payload.length)?;
-        let mut writer = Writer::new(out, Self::HEADER_LENGTH + payload.len())?;
-        writer.bytes(&header)?;
-        writer.bytes(payload)?;
-        Ok(writer.finish())
+        join(out, &header, payload)
     }
 
     fn check(&self, payload: u64) -> Result<(), WireError> {
@@ -188,10 +185,7 @@ impl RemoteData<'_> {
     pub(super) fn encode(&self, out: &mut [u8]) -> Result<usize, WireError> {
         let payload = self.payload.whole()?;
         let header = self.header(self.payload.length)?;
-        let mut writer = Writer::new(out, Self::HEADER_LENGTH + payload.len())?;
-        writer.bytes(&header)?;
-        writer.bytes(payload)?;
-        Ok(writer.finish())
+        join(out, &header, payload)
     }
 
     fn check(&self, payload: u64) -> Result<(), WireError> {

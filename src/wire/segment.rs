@@ -4,7 +4,7 @@
 //! The first segment is matched; the others name its operation. Not here: whether they come in order and fit.
 
 use super::control::{CODE_OFFSET, Head, Kind};
-use super::cursor::{Reader, Writer};
+use super::cursor::{Reader, join};
 use super::untagged::{check_cq_data, read_cq_data};
 use super::{AppContext, Expected, OperationId, Payload, WireError};
 use crate::ids::Tag;
@@ -51,10 +51,7 @@ impl SegmentFirst<'_> {
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, WireError> {
         let payload = self.payload.whole()?;
         let header = self.header()?;
-        let mut writer = Writer::new(out, Self::HEADER_LENGTH + payload.len())?;
-        writer.bytes(&header)?;
-        writer.bytes(payload)?;
-        Ok(writer.finish())
+        join(out, &header, payload)
     }
 
     fn check(&self) -> Result<(), WireError> {
@@ -130,10 +127,7 @@ impl Segment<'_> {
     pub(super) fn encode(&self, kind: Kind, out: &mut [u8]) -> Result<usize, WireError> {
         let payload = self.payload.whole()?;
         let header = self.header_of(kind)?;
-        let mut writer = Writer::new(out, Self::HEADER_LENGTH + payload.len())?;
-        writer.bytes(&header)?;
-        writer.bytes(payload)?;
-        Ok(writer.finish())
+        join(out, &header, payload)
     }
 
     fn check(&self) -> Result<(), WireError> {

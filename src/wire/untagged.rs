@@ -1,7 +1,7 @@
 //! Messages without a tag (`fi_msg(3)`): with their payload, or with the place where it waits.
 
 use super::control::{Head, Kind};
-use super::cursor::{Reader, Writer};
+use super::cursor::{Reader, Writer, join};
 use super::{AppContext, Expected, Payload, RemoteMemory, SendFlags, WireError};
 
 /// A message without a tag, with its payload.
@@ -34,10 +34,7 @@ impl Untagged<'_> {
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, WireError> {
         let payload = self.payload.whole()?;
         let header = self.header()?;
-        let mut writer = Writer::new(out, Self::HEADER_LENGTH + payload.len())?;
-        writer.bytes(&header)?;
-        writer.bytes(payload)?;
-        Ok(writer.finish())
+        join(out, &header, payload)
     }
 }
 

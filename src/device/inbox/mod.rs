@@ -238,8 +238,7 @@ impl Inbox {
                 Ok(Taken::Whole)
             }
             Answer::Accept { buffer, transfer: Some(transfer) } => {
-                let length = payload.length();
-                let header = Header { tag: Tag(0), length, app_ctx: 0, immediate: None, remote: None };
+                let header = header(AppContext::default(), Tag(0), payload.length(), None);
                 let place = Place::Placing { buffer, transfer };
                 let index = self.insert(incoming.link, source, Space::Remote, &header, place);
                 Ok(self.feed_first(index, payload))
@@ -287,8 +286,8 @@ impl Inbox {
 
     /// Whether a payload may be so long.
     #[inline]
-    pub(super) const fn takes(&self, payload: usize) -> bool {
-        payload as u64 <= self.eager_limit
+    pub(super) const fn takes(&self, payload: u64) -> bool {
+        payload <= self.eager_limit
     }
 
     /// A message with a tag, all of which is here; [`Self::hold`] follows where it is to be held.
@@ -499,7 +498,7 @@ impl Inbox {
 
     fn check_length(&self, payload: Payload<'_>) -> Result<(), Violation> {
         let (length, limit) = (payload.length(), self.eager_limit);
-        if length <= limit {
+        if self.takes(length) {
             Ok(())
         } else {
             Err(Violation(format!("a payload of {length} bytes, above the eager limit of {limit}")))
@@ -551,7 +550,8 @@ impl From<wire::WireError> for Violation {
     }
 }
 
-fn header(context: AppContext, tag: Tag, length: u64, immediate: Option<u32>) -> Header {
+#[inline]
+pub(super) fn header(context: AppContext, tag: Tag, length: u64, immediate: Option<u32>) -> Header {
     Header { tag, length, app_ctx: context.to_bits(), immediate, remote: None }
 }
 

@@ -7,7 +7,7 @@ use super::link::Link;
 use super::medium::{PEEKED, Stream};
 use super::parts::Parts;
 use super::reads::UNREADABLE;
-use crate::device::inbox::{Body, Incoming, Taken, Target, Teller, Violation, WholePlace};
+use crate::device::inbox::{self, Body, Incoming, Taken, Target, Teller, Violation, WholePlace};
 use crate::device::sockets::status::{is_nothing, reason_of};
 use crate::device::sockets::sys;
 use crate::device::transport::{CloseReason, Reaction};
@@ -86,7 +86,7 @@ impl Parts {
         while !teller.is_full()
             && let Some((there, front)) = link.stream.peek()
             && let Some(whole) = Whole::of(&front, there)
-            && self.inbox.takes(whole.payload)
+            && self.inbox.takes(whole.payload as u64)
         {
             any = true;
             let Whole { header, front, payload } = whole;
@@ -349,8 +349,7 @@ impl Whole {
         let is_here = payload <= there.saturating_sub(front);
         // Whatever is not so, the long way names.
         let is_good = context.flags.contains(SendFlags::CQ_DATA) == has_immediate;
-        let header =
-            Header { tag, length: payload as u64, app_ctx: context.to_bits(), immediate, remote: None };
+        let header = inbox::header(context, tag, payload as u64, immediate);
         (is_here && is_good).then_some(Self { header, front, payload })
     }
 }

@@ -156,10 +156,7 @@ impl Rings {
         {
             self.slips += 1;
         }
-        self.written = self.written.wrapping_add(total as u64);
-        let beside = Beside::new(self.taken, self.slip.0, total);
-        self.word(self.out, Word::Beside).store(beside.to_bits(), Release);
-        self.word(self.out, Word::Written).store(self.written, Release);
+        self.publish(total);
         true
     }
 
