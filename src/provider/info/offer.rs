@@ -202,7 +202,8 @@ fn domain_offer(
         control_progress: narrow(abi::FI_PROGRESS_AUTO),
         data_progress: narrow(manual),
         av_type: 0,
-        mr_mode: 0,
+        // Before API 1.5 there are FI_MR_BASIC and FI_MR_SCALABLE alone; who asks for neither chooses keys himself.
+        mr_mode: if api < version(1, 5) { MR_SCALABLE } else { 0 },
         tclass: 0,
         cq_data_size: if parameters.cq_data { CQ_DATA_SIZE } else { 0 },
     };
@@ -236,12 +237,17 @@ fn domain_offer(
     }
     offer.av_type = hints.av_type;
     offer.tclass = hints.tclass;
-    // FI_MR_BASIC and FI_MR_SCALABLE of API 1.4: whichever is asked for, since keys are of no use here.
-    if hints.mr_mode == 1 || hints.mr_mode == 2 {
+    // Either of them, by whichever API it is asked for.
+    if hints.mr_mode == MR_BASIC || hints.mr_mode == MR_SCALABLE {
         offer.mr_mode = hints.mr_mode;
     }
     Ok(offer)
 }
+
+#[expect(clippy::cast_possible_truncation, reason = "small")]
+const MR_BASIC: i32 = abi::FI_MR_BASIC as i32;
+#[expect(clippy::cast_possible_truncation, reason = "small")]
+const MR_SCALABLE: i32 = abi::FI_MR_SCALABLE as i32;
 
 #[expect(clippy::cast_possible_truncation, reason = "enumerations are small")]
 const fn narrow(value: u64) -> u32 {

@@ -75,6 +75,19 @@ fn the_hints_of_open_mpi_4_1_4_are_served() {
     }
 }
 
+/// `FI_MR_UNSPEC` is 0 there, and fi_domain(3) lets the provider choose one of the two.
+#[test]
+fn before_api_1_5_memory_is_registered_as_asked_or_scalable_and_never_without_a_word() {
+    let mode = |api, mr_mode| {
+        let asked =
+            Hints { caps: FI_MSG | FI_RMA, domain: Some(fi_domain_attr { mr_mode, ..blank() }), ..hints() };
+        offer(api, Some(&asked), &parameters()).unwrap().domain.mr_mode
+    };
+    assert_eq!([0, 1, 2].map(|asked| mode(version(1, 0), asked)), [2, 1, 2]);
+    assert_eq!([0, 1, 2].map(|asked| mode(version(1, 5), asked)), [0, 1, 2]);
+    assert_eq!(offer(version(1, 4), None, &parameters()).unwrap().domain.mr_mode, 2);
+}
+
 #[test]
 fn the_hints_of_open_mpi_5_0_11_are_served_in_its_second_try_without_accelerators() {
     let first = open_mpi(FI_MSG | FI_HMEM, FI_MR_HMEM | FI_MR_ALLOCATED, FI_THREAD_DOMAIN);
