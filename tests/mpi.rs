@@ -177,6 +177,84 @@ mod open_mpi_4_over_verbs {
     }
 }
 
+/// Windows: by remote memory access where the MPI takes it, else by messages.
+mod one_sided {
+    use super::{Job, MPICH_5, OPEN_MPI_4, OPEN_MPI_5, Setup};
+
+    const ALL: Job = Job { program: "onesided", ranks: 3, arguments: &["count=50"] };
+    // Over its transports for remote memory access Open MPI fails by itself where values are compared and swapped, and has
+    // no largest of two.
+    const OF_OPEN_MPI: Job =
+        Job { program: "onesided", ranks: 3, arguments: &["count=50", "swap=0", "max=0"] };
+
+    macro_rules! remote {
+        () => {
+            &[
+                "--mca",
+                "opal_common_ofi_provider_include",
+                "tagmatch",
+                "--mca",
+                "osc",
+                "rdma",
+                "--mca",
+                "btl",
+                "self,ofi",
+            ]
+        };
+    }
+
+    #[test]
+    fn open_mpi_4_by_messages() {
+        Setup::new(&OPEN_MPI_4, &["--mca", "osc", "pt2pt"]).passes(ALL);
+    }
+
+    #[test]
+    fn open_mpi_4_by_remote_memory_access() {
+        Setup::new(&OPEN_MPI_4, remote!()).passes(OF_OPEN_MPI);
+    }
+
+    #[test]
+    fn open_mpi_4_by_remote_memory_access_through_shared_memory() {
+        Setup::new(&OPEN_MPI_4, remote!()).shared().passes(OF_OPEN_MPI);
+    }
+
+    #[test]
+    fn open_mpi_5_by_remote_memory_access() {
+        Setup::new(&OPEN_MPI_5, remote!()).passes(OF_OPEN_MPI);
+    }
+
+    #[test]
+    fn mpich_5_by_remote_memory_access() {
+        Setup::new(&MPICH_5, &[]).passes(ALL);
+    }
+
+    #[test]
+    fn mpich_5_by_remote_memory_access_through_shared_memory() {
+        let counters = Setup::new(&MPICH_5, &[]).shared().counters(ALL);
+        assert!(counters["remote_writes"] > 0 && counters["remote_reads"] > 0, "{counters:?}");
+    }
+
+    #[test]
+    fn mpich_5_by_remote_memory_access_with_the_soft_list() {
+        Setup::new(&MPICH_5, &["--tm", "soft"]).passes(ALL);
+    }
+
+    #[test]
+    fn open_mpi_5_by_remote_memory_access_on_the_simulated_card() {
+        Setup::new(
+            &OPEN_MPI_5,
+            &["--net", "verbs", "--tm", "off", "--mca", "osc", "rdma", "--mca", "btl", "self,ofi"],
+        )
+        .on_card()
+        .passes(OF_OPEN_MPI);
+    }
+
+    #[test]
+    fn mpich_5_by_remote_memory_access_on_the_simulated_card() {
+        Setup::new(&MPICH_5, &["--net", "verbs", "--tm", "off"]).on_card().passes(ALL);
+    }
+}
+
 mod open_mpi_5_over_verbs {
     use super::{Job, OPEN_MPI_5, Setup};
 

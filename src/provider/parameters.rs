@@ -65,7 +65,7 @@ const fn number(
 }
 
 /// All of them. [`Parameters`] has a field for each, in this order.
-pub const TABLE: [Parameter; 21] = [
+pub const TABLE: [Parameter; 22] = [
     number(
         "BUFFER_SIZE",
         Some("FI_OFI_RXM_BUFFER_SIZE"),
@@ -223,6 +223,14 @@ pub const TABLE: [Parameter; 21] = [
         twin: None,
         secret: false,
     },
+    Parameter {
+        name: "LIST_RMA",
+        meaning: "Remote memory access (FI_RMA, FI_ATOMIC) also for applications that ask for no capabilities, such as MPICH.",
+        range: Range::Switch,
+        default: "0",
+        twin: None,
+        secret: false,
+    },
 ];
 
 /// Whether devices match.
@@ -285,6 +293,8 @@ pub struct Parameters {
     pub cq_data: bool,
     pub stats: Option<String>,
     pub directed_recv: bool,
+    /// Whether remote memory access is listed to who asks for no capabilities.
+    pub list_rma: bool,
 }
 
 /// A value that is refused.
@@ -390,6 +400,7 @@ impl Parameters {
             cq_data: switch("CQ_DATA")?,
             stats: optional("STATS")?,
             directed_recv: switch("DIRECTED_RECV")?,
+            list_rma: switch("LIST_RMA")?,
         })
     }
 

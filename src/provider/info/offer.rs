@@ -59,9 +59,9 @@ pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) ->
     let hints = hints.unwrap_or(&none);
     check_names(hints)?;
     check(hints.caps & !ours == 0, "capabilities that are not offered")?;
-    // Remote memory access is for who asks for it alone.
-    let caps =
-        if hints.caps == 0 { ours & !(REMOTE | abi::FI_ATOMIC) } else { filled(hints.caps) | SECONDARY };
+    // Remote memory access is for who asks for it alone, unless everybody is to have it.
+    let unasked = if parameters.list_rma { u64::MAX } else { !(REMOTE | abi::FI_ATOMIC) };
+    let caps = if hints.caps == 0 { ours & unasked } else { filled(hints.caps) | SECONDARY };
     if let Some(ep) = &hints.ep {
         check_endpoint(ep, caps)?;
     }

@@ -139,6 +139,8 @@ fn without_hints_everything_is_offered_and_capabilities_of_api_2_to_api_2_alone(
     let remote = abi::FI_READ | abi::FI_WRITE | abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE;
     let asked_for = FI_RMA | abi::FI_ATOMIC | remote | abi::FI_RMA_EVENT;
     assert_eq!(old.caps, all_caps(version(1, 17)) & !asked_for);
+    let listing = Parameters { list_rma: true, ..parameters() };
+    assert_eq!(offer(version(1, 17), None, &listing).unwrap().caps, all_caps(version(1, 17)));
     assert_eq!(old.caps & (0b1_1111 << 44), 0, "bits 44 to 48 mean something else in API 1");
     assert_ne!(new.caps & FI_TAGGED_DIRECTED_RECV, 0);
     let asked = Hints { caps: FI_TAGGED | FI_TAGGED_DIRECTED_RECV, ..hints() };

@@ -138,6 +138,11 @@ fn mpich(list: &mut List<'_>, layout: TagLayout) {
     list.set("MPIR_CVAR_CH4_NETMOD", "ofi", "messages go through libfabric");
     list.set("FI_PROVIDER", PROVIDER, "with this provider");
     list.set("MPIR_CVAR_NOLOCAL", "1", "between processes of one machine too");
+    list.set(
+        "FI_TAGMATCH_LIST_RMA",
+        "1",
+        "it takes remote memory access where it is listed, and fails without in longer puts",
+    );
 }
 
 /// The command line of mpirun. Open MPI's hands no variables but its own to processes on other machines, so that it is

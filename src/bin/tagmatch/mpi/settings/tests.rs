@@ -80,6 +80,8 @@ fn mpich_puts_the_source_into_the_tag_where_there_are_no_directed_receives() {
     assert!(has(&of(TagLayout::SourceInTag), "FI_TAGMATCH_DIRECTED_RECV=0"));
     assert!(has(&of(TagLayout::SourceApart), "FI_TAGMATCH_DIRECTED_RECV=1 kept"));
     assert!(!has(&of(TagLayout::Auto), "DIRECTED_RECV"));
+    assert!(has(&of(TagLayout::Auto), "FI_TAGMATCH_LIST_RMA=1"));
+    assert!(!has(&given(Kind::OpenMpi5, &Wish::default(), &[], QUIET, &[]), "LIST_RMA"));
 }
 
 #[test]
