@@ -2,9 +2,11 @@
 //! each under the monitors and the checker, and after each run nothing may be left of tags, slots, buffers, queues.
 //! docs/ordering.md tells how to run one again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tagmatch::device::soft::switches::Switches;
+use tagmatch::offload::Reason;
 use tagmatch_sim::driver::{Bench, Setting, Turned, in_bytes, programs, settings};
 use tagmatch_sim::hca::LinkLayer;
 use tagmatch_sim::schedules::{Failed, Ran, SCHEDULES_OF_A_PROGRAM};
@@ -79,14 +81,28 @@ fn every_random_schedule_of_every_random_program_is_correct() {
 #[test]
 fn lists_of_up_to_127_entries_fill_up_and_everything_stays_in_order() {
     let bench = bench();
-    let mut full = 0;
-    for seed in seeds(WIDE) {
-        match run(&bench, programs::wide(seed / 2), seed, Turned::default()) {
-            Ok(ran) => full += u64::from(ran.statistics.adds > 8),
+    let (mut full, mut largest, mut sizes) = (0, 0, BTreeSet::new());
+    let wanted = seeds(WIDE);
+    let is_short = wanted.end - wanted.start < WIDE;
+    for seed in wanted {
+        let scope = programs::wide(seed / 2);
+        let tags = scope.paths[0].tags;
+        match run(&bench, scope, seed, Turned::default()) {
+            Ok(ran) => {
+                // Receives ended in software because there was no place for them.
+                let is_full = ran.statistics.ended(Reason::DeviceFull) > 0;
+                full += u64::from(is_full);
+                largest = largest.max(if is_full { tags } else { 0 });
+                sizes.insert(tags);
+            }
             Err(failed) => panic!("TAGMATCH_SEED={seed}:\n{failed}"),
         }
     }
-    println!("{full} with more than 8 ADDs");
+    println!("{} sizes of lists; full in {full} schedules, the largest of {largest}", sizes.len());
+    assert!(
+        is_short || (full > WIDE / 10 && largest > 64 && sizes.len() > 40),
+        "{full}, {largest}, {sizes:?}"
+    );
 }
 
 #[test]

@@ -466,6 +466,34 @@ fn devices_and_ports_that_are_not_there_are_refused_with_what_is() {
 }
 
 #[test]
+fn b41_a_gid_that_is_not_there_is_refused_when_the_device_is_opened_and_one_that_works_is_found() {
+    let hca = hca(HcaConfig::default().on_ethernet());
+    let open = |gid_index| {
+        let device = Some(hca.name().to_owned());
+        VerbsDevice::open(VerbsConfig { device, gid_index, ..config() }, HostMemory::registered())
+    };
+    for index in [1, 7, 255] {
+        let error = open(Some(index)).unwrap_err().to_string();
+        let wanted = format!("port 1 of {} has no GID at index {index}, of a table of ", hca.name());
+        assert!(error.starts_with(&wanted) && !error.contains('\n'), "{error}");
+        assert_eq!(hca.with(|hca| hca.counts()), Counts::default(), "what was begun is given back");
+    }
+    for index in [None, Some(0)] {
+        let mut device = open(index).unwrap();
+        assert_eq!(device.prepare(PEER).unwrap().gid, Some(HcaConfig::default().on_ethernet().gid));
+    }
+    // fe80::1:2:3:4, which no interface here has: as what is left of one that was taken away.
+    let mut stale = HcaConfig::default().on_ethernet();
+    stale.gid = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 4];
+    let hca = self::hca(stale);
+    let device = Some(hca.name().to_owned());
+    let error = VerbsDevice::open(VerbsConfig { device, ..config() }, HostMemory::registered()).unwrap_err();
+    let wanted = format!("no usable GID: port 1 of {} has none that is an address", hca.name());
+    assert!(error.to_string().starts_with(&wanted), "{error}");
+    assert_eq!(hca.with(|hca| hca.counts()), Counts::default(), "what was begun is given back");
+}
+
+#[test]
 fn the_device_s_objects_are_gone_with_it() {
     let hca = hca(HcaConfig::default());
     for _ in 0..3 {

@@ -59,6 +59,20 @@ pub enum VerbsError {
         /// The port.
         port: u8,
     },
+    /// There is no address at the index that was asked for.
+    #[error(
+        "port {port} of {device} has no GID at index {index}, of a table of {gids}: leave the index out, and one that can be used is taken"
+    )]
+    NoGidAt {
+        /// The device.
+        device: String,
+        /// The port.
+        port: u8,
+        /// What was asked for.
+        index: u8,
+        /// Entries of the table.
+        gids: u32,
+    },
     /// A call of the library failed.
     #[error("{call} on {device} failed: {cause}")]
     Call {

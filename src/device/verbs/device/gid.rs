@@ -18,10 +18,14 @@ pub(super) fn choose(
     port: &Port,
     config: &VerbsConfig,
 ) -> Result<Option<([u8; 16], u8)>, VerbsError> {
-    let unusable = || VerbsError::NoGid { device: context.name().to_owned(), port: port.number };
     if let Some(index) = config.gid_index {
+        let device = context.name().to_owned();
+        let missing = VerbsError::NoGidAt { device, port: port.number, index, gids: port.gids };
+        if u32::from(index) >= port.gids {
+            return Err(missing);
+        }
         let (gid, _) = context.gid(port.number, index)?;
-        return if gid == [0; 16] { Err(unusable()) } else { Ok(Some((gid, index))) };
+        return if gid == [0; 16] { Err(missing) } else { Ok(Some((gid, index))) };
     }
     if !port.needs_gid {
         return Ok(None);
@@ -35,6 +39,7 @@ pub(super) fn choose(
             best = Some((rank, (gid, index)));
         }
     }
+    let unusable = || VerbsError::NoGid { device: context.name().to_owned(), port: port.number };
     best.map(|(_, gid)| Some(gid)).ok_or_else(unusable)
 }
 
