@@ -209,6 +209,13 @@ fn an_option_of_a_device_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn the_model_takes_as_many_tags_as_there_can_be() {
+    let file = file(&folder("tags"), "good.trace", GOOD);
+    let output = tagmatch(&["replay", "--tags", "32767", &file]);
+    assert_eq!(code(&output), Some(0), "{}", out(&output));
+}
+
+#[test]
 fn no_tags_at_all_leads_to_software_alone() {
     let output = tagmatch(&["replay", "--tags", "0"]);
     assert_eq!(code(&output), Some(2));
