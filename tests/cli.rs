@@ -209,6 +209,22 @@ fn an_option_of_a_device_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn the_model_takes_as_many_tags_as_there_can_be() {
+    let file = file(&folder("tags"), "good.trace", GOOD);
+    let output = tagmatch(&["replay", "--tags", "32767", &file]);
+    assert_eq!(code(&output), Some(0), "{}", out(&output));
+}
+
+#[test]
+fn what_cannot_be_written_is_no_success() {
+    for arguments in [&["trace", "check", "--help"][..], &["--version"], &["completions", "bash"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tagmatch"));
+        assert_eq!(command.args(arguments).stdout(full).status().unwrap().code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
 fn no_tags_at_all_leads_to_software_alone() {
     let output = tagmatch(&["replay", "--tags", "0"]);
     assert_eq!(code(&output), Some(2));

@@ -30,7 +30,7 @@ impl Name {
             }
             SocketAddr::V6(v6) => {
                 bytes[8..24].copy_from_slice(&v6.ip().octets());
-                bytes[24..28].copy_from_slice(&v6.scope_id().to_ne_bytes());
+                bytes[24..28].copy_from_slice(&scope(&v6).to_ne_bytes());
                 (AF_INET6, Self::LENGTH_V6)
             }
         };
@@ -86,6 +86,12 @@ impl Name {
     }
 }
 
+/// Of addresses that mean nothing without an interface; of others the system does not look at it (`ipv6(7)`).
+const fn scope(address: &SocketAddrV6) -> u32 {
+    let ip = address.ip();
+    if ip.is_unicast_link_local() || ip.is_multicast() { address.scope_id() } else { 0 }
+}
+
 /// How long one address of an array is, by its family.
 pub(super) fn length_of_family(family: u16) -> Option<usize> {
     match i32::from(family) {
@@ -131,4 +137,36 @@ pub(super) fn resolve(
     // SAFETY: it came from `getaddrinfo` and is not used any more.
     unsafe { libc::freeaddrinfo(list) };
     if found.is_empty() { fail(abi::FI_ENODATA) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v6(ip: &str, flow: u32, scope: u32) -> Vec<u8> {
+        let mut bytes = vec![0; Name::LENGTH_V6];
+        bytes[..2].copy_from_slice(&u16::try_from(AF_INET6).unwrap().to_ne_bytes());
+        bytes[2..4].copy_from_slice(&7000_u16.to_be_bytes());
+        bytes[4..8].copy_from_slice(&flow.to_be_bytes());
+        bytes[8..24].copy_from_slice(&ip.parse::<Ipv6Addr>().unwrap().octets());
+        bytes[24..].copy_from_slice(&scope.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn names_of_one_address_are_equal_whatever_they_say_that_the_system_does_not_look_at() {
+        for ip in ["::1", "fd00::2", "2001:db8::7"] {
+            let plain = Name::decode(&v6(ip, 0, 0)).unwrap();
+            for (flow, scope) in [(5, 0), (0, 1), (u32::MAX, u32::MAX)] {
+                let other = Name::decode(&v6(ip, flow, scope)).unwrap();
+                assert_eq!(other, plain, "{ip} flow {flow} scope {scope}");
+                assert_eq!(other.bytes(), v6(ip, 0, 0));
+            }
+        }
+        let local = |scope| Name::decode(&v6("fe80::2", 9, scope)).unwrap();
+        assert_ne!(local(1), local(2), "they are of two links");
+        assert_eq!(local(2).bytes(), v6("fe80::2", 0, 2));
+        let named = "[::1%3]:7000".parse::<SocketAddr>().unwrap();
+        assert_eq!(Name::new(named).bytes(), v6("::1", 0, 0));
+    }
 }

@@ -40,6 +40,7 @@ use crate::device::Device;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -306,7 +307,15 @@ impl From<LayoutArgument> for Layout {
 }
 
 fn main() -> ExitCode {
-    let end = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and the version are results as others are; a terminal gets them in colours.
+        Err(help) if !help.use_stderr() && !io::stdout().is_terminal() => {
+            return output::write(&help.render().to_string(), End::AsExpected).exit();
+        }
+        Err(error) => error.exit(),
+    };
+    let end = match arguments.command {
         Command::Replay(arguments) => replay::run(&arguments),
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         Command::Bench(arguments) => bench::run(&arguments),
@@ -333,7 +342,7 @@ fn main() -> ExitCode {
         Command::Man(arguments) => manual::man(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),
     };
-    ExitCode::from(end.code())
+    end.exit()
 }
 
 /// How a command ended. The worst of several is the latest variant.
@@ -354,6 +363,10 @@ impl End {
             Self::Disagreement => 1,
             Self::Unusable => 2,
         }
+    }
+
+    fn exit(self) -> ExitCode {
+        ExitCode::from(self.code())
     }
 }
 

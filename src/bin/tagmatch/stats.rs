@@ -79,7 +79,9 @@ pub(crate) fn processes(reports: &[Report]) -> Vec<Process> {
         }
         let Some(process) = processes.last_mut() else { continue };
         for (name, value) in &report.counters {
-            *process.counters.entry(name.clone()).or_default() += value;
+            let sum: &mut u64 = process.counters.entry(name.clone()).or_default();
+            // Whatever another process says it has counted.
+            *sum = sum.saturating_add(*value);
         }
     }
     processes

@@ -271,7 +271,8 @@ impl SoftConfig {
     /// A device with a list of so many tags, generously sized (TM-CONTRACT 12).
     #[must_use]
     pub fn matching(tags: u32) -> Self {
-        let operations = tags.saturating_mul(2).saturating_add(2);
+        // An ADD and a DEL for each tag, a SYNC and one more, as far as the command queue reaches.
+        let operations = tags.saturating_mul(2).saturating_add(2).min(Limits::default().operations);
         let unexpected_buffers = 64;
         Self {
             tags,

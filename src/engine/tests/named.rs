@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::hand::{Hand, NIC, OTHER, any, from, nic};
-use crate::engine::{CancelOutcome, Config};
+use crate::engine::{CancelOutcome, Config, Kind, Receive};
 use crate::ids::PeerId;
 use crate::offload::TagLayout;
-use crate::seam::{Answer, Buffer, Capabilities, Command, Event, Operation};
+use crate::seam::{Answer, Buffer, Capabilities, Command, DataTarget, Event, MatchStage, Operation, Remote};
 
 fn named(hand: &Hand) -> Vec<u32> {
     let mut peers = BTreeSet::new();
@@ -105,4 +105,38 @@ fn a_peer_changes_its_path_when_what_its_receives_overlap_is_back() {
     hand.unexpected(5, 6);
     assert_eq!(hand.received(), [(1, 1), (2, 2)]);
     hand.no_fault();
+}
+
+#[test]
+fn what_a_nic_matched_of_a_connection_that_ended_has_no_word_for_the_next() {
+    let read = MatchStage::SoftwareRendezvous(Remote { address: 0xabc, key: 7, length: 500 });
+    for (ended, word) in [(3, 0), (4, 99)] {
+        let mut hand = Hand::new();
+        for context in [1, 2] {
+            hand.queued(any(context), context);
+        }
+        let handles: Vec<_> = hand.adds().into_iter().map(|(_, handle, _)| handle).collect();
+        for (handle, (tag, stage)) in handles.iter().zip([(1, MatchStage::DataFollows), (2, read)]) {
+            hand.done(Operation::Add(*handle), true, 0);
+            hand.matched(*handle, tag, 3, stage);
+        }
+        // Of what no device matched the word is the owner's, who knows whose it is.
+        hand.other(9, 3);
+        hand.queued(any(8), 4);
+        hand.engine.post(&Receive {
+            pattern: any(9),
+            buffer: Buffer::new(3000, 100),
+            context: 3,
+            kind: Kind::Once,
+        });
+        hand.engine.forget_words(PeerId(ended));
+        hand.data(NIC, DataTarget::Entry(handles[0]));
+        for device in [NIC, OTHER] {
+            hand.place(device);
+        }
+        let mut received = hand.received();
+        received.sort_unstable();
+        assert_eq!(received, [(1, word), (2, word), (3, 1)], "the connection of peer {ended} ended");
+        hand.no_fault();
+    }
 }

@@ -7,7 +7,8 @@ use super::text;
 use super::unsupported::NONE;
 use crate::provider::abi::{self, fi_ops_cm, fid};
 use crate::provider::address::Name;
-use crate::provider::error::{code, fail, integer};
+use crate::provider::error::{fail, integer};
+use crate::provider::info::own_address;
 
 unsafe extern "C" fn set_name(fid: *mut fid, address: *mut c_void, length: size_t) -> c_int {
     integer(|| {
@@ -18,9 +19,9 @@ unsafe extern "C" fn set_name(fid: *mut fid, address: *mut c_void, length: size_
         let object = unsafe { of(fid.cast()) };
         // SAFETY: the application's: so many bytes.
         let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), length) };
-        let name = Name::decode(bytes).ok_or(code(abi::FI_EINVAL))?;
+        let source = own_address(bytes, &object.domain.parameters)?;
         object.before_enable(|state| {
-            state.source = name.address();
+            state.source = source;
             Ok(0)
         })
     })

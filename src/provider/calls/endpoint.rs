@@ -18,6 +18,7 @@ use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_ep, fid, fid_domain, fi
 use crate::provider::address::Name;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
+use crate::provider::info::own_address;
 use crate::provider::state::State;
 use crate::provider::state::endpoint::{EndpointState, RemoteCounters, Side};
 use crate::provider::transports;
@@ -82,7 +83,7 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
     if !info.src_addr.is_null() {
         // SAFETY: the caller's.
         let bytes = unsafe { std::slice::from_raw_parts(info.src_addr.cast::<u8>(), info.src_addrlen) };
-        source = Name::decode(bytes).ok_or(code(abi::FI_EINVAL))?.address();
+        source = own_address(bytes, &core.parameters)?;
     }
     // SAFETY: null or attributes, which did not grow.
     let tx = unsafe { info.tx_attr.as_ref() };

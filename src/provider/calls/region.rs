@@ -46,7 +46,8 @@ unsafe fn open(domain: *mut fid, wanted: &Wanted, region: *mut *mut fid_mr) -> O
     if flags & !abi::FI_RMA_EVENT != 0 {
         return fail(abi::FI_EBADFLAGS);
     }
-    if access & !ACCESS != 0 || offset != 0 {
+    let is_memory = buffer.address.checked_add(buffer.length).is_some();
+    if access & !ACCESS != 0 || offset != 0 || !is_memory {
         return fail(abi::FI_EINVAL);
     }
     // SAFETY: the caller's.
@@ -63,8 +64,8 @@ unsafe fn open(domain: *mut fid, wanted: &Wanted, region: *mut *mut fid_mr) -> O
     Ok(0)
 }
 
-/// Any range of addresses may be registered, also from 0 on (`fi_mr(3)`): what of it is memory when peers access it is the
-/// application's to know.
+/// Any range of addresses may be registered, also from 0 on (`fi_mr(3)`), but none beyond the last: what of it is memory when
+/// peers access it is the application's to know.
 unsafe extern "C" fn register(
     domain: *mut fid,
     memory: *const c_void,

@@ -17,7 +17,7 @@ mod tests;
 
 use std::ffi::CStr;
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
 use libc::{c_char, c_int};
@@ -26,8 +26,8 @@ use self::hints::Hints;
 use self::interfaces::{Interface, interfaces, source_towards};
 use self::memory::{List, Place};
 use super::abi::{self, fi_info, version};
-use super::address::resolve;
-use super::error::{Outcome, fail, integer};
+use super::address::{Name, resolve};
+use super::error::{Code, Outcome, code, fail, integer};
 use super::matching;
 use super::parameters::Parameters;
 
@@ -158,6 +158,30 @@ fn places(
     };
     Ok(destinations.iter().filter_map(towards).collect())
 }
+
+/// The address that an endpoint listens at and goes by, of a `sockaddr` that an application gives it: that of every
+/// interface (`0.0.0.0`, `::`) says nothing to peers, and stands for that of the interface which is offered first.
+///
+/// # Errors
+/// `FI_EINVAL`: it is no address. `FI_EADDRNOTAVAIL`: nobody can be reached there, or another interface is chosen.
+pub(super) fn own_address(bytes: &[u8], parameters: &Parameters) -> Outcome<SocketAddr> {
+    let only = parameters.iface.as_deref();
+    let given = Name::decode(bytes).ok_or(code(abi::FI_EINVAL))?.address();
+    let here = || interfaces().into_iter().filter(|interface| is_chosen(interface, only));
+    let is_one = match given.ip() {
+        ip if ip.is_unspecified() => {
+            let own = here().find(|interface| interface.address.is_ipv4() == ip.is_ipv4());
+            return own.map(|own| own.socket(given.port())).ok_or(NOT_HERE);
+        }
+        IpAddr::V4(v4) => !v4.is_multicast() && !v4.is_broadcast(),
+        IpAddr::V6(v6) => !v6.is_multicast(),
+    };
+    // Which others are this machine's says the system.
+    let is_chosen = only.is_none() || at(&here().collect::<Vec<_>>(), given, None).is_some();
+    if is_one && is_chosen { Ok(given) } else { Err(NOT_HERE) }
+}
+
+const NOT_HERE: Code = code(abi::FI_EADDRNOTAVAIL);
 
 /// Whether an interface may be used where this name or address is chosen.
 fn is_chosen(interface: &Interface, only: Option<&str>) -> bool {

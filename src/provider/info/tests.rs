@@ -334,3 +334,25 @@ fn an_interface_that_is_chosen_is_the_only_one_whatever_address_is_given() {
         assert_eq!(count(None, None, 0, Some(&to), only), found, "{only}: another's, by hints");
     }
 }
+
+#[test]
+fn an_endpoint_goes_by_an_address_of_one_interface_whatever_it_is_given() {
+    let own = |address: &str, only: Option<&str>| {
+        let name = Name::new(address.parse().unwrap());
+        let parameters = Parameters { iface: only.map(str::to_owned), ..parameters() };
+        own_address(name.bytes(), &parameters).map(|address| address.to_string())
+    };
+    let first = interfaces().into_iter().find(|interface| interface.address.is_ipv4()).unwrap();
+    assert_eq!(own("0.0.0.0:7", None), Ok(first.socket(7).to_string()));
+    assert_eq!(own("0.0.0.0:0", Some("127.0.0.1")), Ok("127.0.0.1:0".to_owned()));
+    assert_eq!(own("127.0.0.9:7", None), Ok("127.0.0.9:7".to_owned()));
+    assert_eq!(own("127.0.0.9:7", Some("lo")), Ok("127.0.0.9:7".to_owned()));
+    for nobody in ["224.0.0.1:7", "255.255.255.255:7", "[ff02::1]:7"] {
+        assert_eq!(own(nobody, None), Err(code(abi::FI_EADDRNOTAVAIL)), "{nobody}");
+    }
+    for other in ["192.0.2.77:7", "0.0.0.0:0", "[::]:7"] {
+        let refused = own(other, Some("no such interface"));
+        assert_eq!(refused, Err(code(abi::FI_EADDRNOTAVAIL)), "{other}");
+    }
+    assert_eq!(own_address(&[0; 15], &parameters()), Err(code(abi::FI_EINVAL)));
+}

@@ -108,7 +108,8 @@ fn show(asked: usize, folder: &Path, is_json: bool) -> End {
 fn total(reports: &[Report]) -> BTreeMap<String, u64> {
     let mut total = BTreeMap::new();
     for (name, value) in reports.iter().flat_map(|report| &report.counters) {
-        *total.entry(name.clone()).or_default() += value;
+        let sum: &mut u64 = total.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(*value);
     }
     total
 }

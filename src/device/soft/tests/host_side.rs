@@ -334,3 +334,12 @@ fn a_device_of_more_tags_than_there_can_be_is_refused() {
         assert!(SoftDevice::new(SoftConfig::matching(tags), NoMemory).is_err(), "{tags}");
     }
 }
+
+#[test]
+fn a_device_of_any_number_of_tags_that_there_can_be_opens_with_the_slots_that_there_can_be() {
+    for (tags, slots) in [(1, 4), (16_383, 32_768), (16_384, 32_768), (32_767, 32_768)] {
+        let device = SoftDevice::new(SoftConfig::matching(tags), NoMemory).unwrap();
+        let capabilities = device.capabilities();
+        assert_eq!((capabilities.tags, capabilities.command_slots), (tags, slots));
+    }
+}
