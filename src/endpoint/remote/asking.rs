@@ -141,7 +141,7 @@ impl Endpoint {
             let Some(operation) = core.operations.get_mut(id) else { return Reached::End };
             let Some(Remote::Asked(asked)) = &mut operation.remote else { return Reached::End };
             let row = &mut core.peers[operation.peer];
-            let limit = if asked.is_read { u64::MAX } else { row.eager_limit };
+            let limit = if asked.is_read { u64::MAX } else { row.piece_length() };
             let next = asked.sent.and_then(|sent| sent.next(&asked.segments, &asked.stretches, limit));
             let Some((piece, behind)) = next else {
                 asked.sent = None;
