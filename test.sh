@@ -121,6 +121,12 @@ first_command() {
     package=$(packaging/debian/build.sh target/debian | tail -n 1) || return
     packaging/debian/check.sh "$package" || return
 
+    # With what is built already, into a directory of its own.
+    step 'cargo install, and the traces from another directory'
+    cargo install --locked --path . --root target/installed --target-dir target || return
+    installed=$PWD/target/installed/bin/tagmatch
+    (cd / && "$installed" replay) || return
+
     step 'the recipe of Spack'
     python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/spack/packages/tagmatch/package.py
 }

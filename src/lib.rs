@@ -18,6 +18,7 @@
 //!
 //! * [`ids`] – names for things
 //! * [`seam`] – what passes between engine and devices, as plain data
+//! * [`atomics`] – operations on single values of a peer's memory
 //! * [`wire`] – bytes and values
 //! * [`matching`] – posted and unexpected lists: the one order
 //! * [`offload`] – posted receives in NICs
@@ -44,6 +45,7 @@
     allow(clippy::wildcard_enum_match_arm, reason = "a test names the one variant that it expects")
 )]
 
+pub mod atomics;
 pub mod device;
 pub mod domain;
 pub mod endpoint;

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Machine, system, compiler and commit, as every record begins.
@@ -31,6 +32,29 @@ pub(crate) fn cpu() -> String {
         (Some(name), Some(family), Some(model)) => format!("{name} (family {family} model {model})"),
         _ => "unknown".to_owned(),
     }
+}
+
+/// The same in one line, as records for people begin.
+pub(crate) fn headline() -> String {
+    let about = circumstances();
+    let word = |key: &str| about[key].as_str().map_or_else(|| about[key].to_string(), str::to_owned);
+    format!(
+        "{}, {} cores, Linux {}; {}; commit {}",
+        word("cpu"),
+        word("cores"),
+        word("kernel"),
+        word("compiler"),
+        word("commit")
+    )
+}
+
+/// Writes a record, or ends the process with a word.
+pub(crate) fn write_or_exit(path: &Path, text: &str) {
+    if let Err(error) = fs::write(path, text) {
+        eprintln!("{}: {error}", path.display());
+        std::process::exit(1);
+    }
+    eprintln!("written: {}", path.display());
 }
 
 /// `<date>-<processor>`, the name of a record's files.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::{fs, path::Path};
+use std::path::Path;
 
 use crate::common::{record, runner::Nanoseconds};
 use crate::options::Options;
@@ -49,8 +49,8 @@ impl Table {
         }
         if options.record {
             let stem = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/record").join(record::file_stem());
-            write_or_exit(&stem.with_extension("json"), &format!("{value:#}\n"));
-            write_or_exit(&stem.with_extension("md"), &self.to_markdown(options));
+            record::write_or_exit(&stem.with_extension("json"), &format!("{value:#}\n"));
+            record::write_or_exit(&stem.with_extension("md"), &self.to_markdown(options));
         }
     }
 
@@ -85,16 +85,10 @@ impl Table {
     }
 
     fn to_markdown(&self, options: &Options) -> String {
-        let about = record::circumstances();
-        let word = |key: &str| about[key].as_str().map_or_else(|| about[key].to_string(), str::to_owned);
         let mut text = format!(
-            "# Matching beside UCX and a vector scan\n\n{}, {} cores, Linux {}; {}; commit {}; UCX {}, `TLS=self`.\n\
+            "# Matching beside UCX and a vector scan\n\n{}; UCX {}, `TLS=self`.\n\
              Medians of {} alternating rounds, ns per message. What is measured: benches/README.md.\n\n",
-            word("cpu"),
-            word("cores"),
-            word("kernel"),
-            word("compiler"),
-            word("commit"),
+            record::headline(),
             self.ucx.as_deref().unwrap_or("absent"),
             options.rounds,
         );
@@ -161,14 +155,6 @@ fn significant(value: f64) -> String {
 
 fn rounded(value: f64) -> Value {
     if value.is_finite() { json!((value * 1e5).round() / 1e5) } else { Value::Null }
-}
-
-fn write_or_exit(path: &Path, text: &str) {
-    if let Err(error) = fs::write(path, text) {
-        eprintln!("{}: {error}", path.display());
-        std::process::exit(1);
-    }
-    eprintln!("written: {}", path.display());
 }
 
 const HEADER: &str = "| peer search / pair (ours by theirs)";

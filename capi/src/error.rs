@@ -184,6 +184,7 @@ impl From<SendRefused> for Error {
             SendRefused::Unreachable(failure) => Self::said(code_of(failure), text),
             SendRefused::Uneven { .. } => Self::said(libc::EINVAL, text),
             SendRefused::TooLong { .. } => Self::said(libc::EMSGSIZE, text),
+            SendRefused::NoOperation => Self::said(libc::EOPNOTSUPP, text),
             SendRefused::Endpoint(error) => error.into(),
             _ => Self::said(libc::EIO, text),
         }

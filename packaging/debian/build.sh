@@ -4,8 +4,8 @@
 #
 #   packaging/debian/build.sh [FOLDER]      build all with cargo (--release), and write the package into FOLDER (target/debian)
 #
-# BUILT=DIRECTORY takes what cargo has built there already. Needs dpkg-dev, make and a C compiler. The last line names the
-# package.
+# BUILT=DIRECTORY takes what cargo has built there already. Needs dpkg-dev, make, a C compiler and python3. The last line
+# names the package.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$top/target/debian}
@@ -18,8 +18,8 @@ fail() {
     exit 1
 }
 
-for tool in dpkg-deb dpkg-shlibdeps dpkg-architecture make cc strip; do
-    command -v "$tool" >/dev/null || fail "there is no $tool: apt-get install dpkg-dev make gcc libc6-dev"
+for tool in dpkg-deb dpkg-shlibdeps dpkg-architecture make cc strip python3; do
+    command -v "$tool" >/dev/null || fail "there is no $tool: apt-get install dpkg-dev make gcc libc6-dev python3"
 done
 
 if [ -z "$built" ]; then
@@ -80,7 +80,8 @@ install -m 644 "$top/CHANGELOG.md" "$docs/changelog"
     sed -n '/^Permission/,$ { s/^$/./; s/^/ /; p }' "$top/LICENSE-MIT"
     printf '\nLicense: Apache-2.0\n On Debian systems its text is in /usr/share/common-licenses/Apache-2.0.\n'
 } >"$docs/copyright"
-find "$stage/usr/share/man" "$docs/changelog" -type f -exec gzip -9n {} +
+(cd "$top" && packaging/notices.py tagmatch tagmatch-fi tagmatch-hca tagmatch-c) >"$docs/THIRD-PARTY-NOTICES"
+find "$stage/usr/share/man" "$docs/changelog" "$docs/THIRD-PARTY-NOTICES" -type f -exec gzip -9n {} +
 
 # What the programs and libraries are linked with. Those that are opened at run time are only recommended.
 mkdir -p "$work/debian" "$stage/DEBIAN"

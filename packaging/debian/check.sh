@@ -44,6 +44,14 @@ version=$(dpkg-deb --field "$package" Version)
 said=$("$tagmatch" info)
 [[ $said == *"tagmatch $version"* ]] || fail "tagmatch info does not name $version: $said"
 
+echo 'licences of what is linked into it come with it'
+notices=$(zcat "$root/usr/share/doc/tagmatch/THIRD-PARTY-NOTICES.gz")
+for crate in $(cd "$top" && cargo tree --locked --edges no-dev,no-build,no-proc-macro --prefix none -p tagmatch -p tagmatch-fi -p tagmatch-hca -p tagmatch-c --format '{p}' |
+    awk '$3 !~ /^\(/ { print $1 }' | sort -u); do
+    grep -q "^$crate [0-9].*(..*)" <<<"$notices" || fail "the notices do not name $crate"
+done
+[[ $notices == *'Permission is hereby granted'* ]] || fail 'the notices have no text of a licence'
+
 echo 'a program in C is compiled with what pkg-config says, and runs'
 flags=$(PKG_CONFIG_LIBDIR=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config --cflags --libs tagmatch)
 # shellcheck disable=SC2086 # several words

@@ -238,7 +238,7 @@ fn what_is_not_offered_answers_no_such_call() {
     // SAFETY: every slot is filled, with a function that looks at no argument.
     unsafe {
         let ep = &*side.ep;
-        for slot in [(*ep.atomic).inject, (*ep.collective).barrier, (*ep.cm).shutdown] {
+        for slot in [(*ep.collective).barrier, (*ep.cm).shutdown] {
             assert_eq!(slot.unwrap()(), minus(abi::FI_ENOSYS));
         }
         // Remote memory access was not asked for.

@@ -1,4 +1,4 @@
-//! Remote memory access between two endpoints of one process, through libfabric: `fi_rma(3)`, `fi_mr(3)`.
+//! Remote memory access between two endpoints of one process, through libfabric: `fi_rma(3)`, `fi_atomic(3)`, `fi_mr(3)`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 #![allow(
@@ -6,67 +6,23 @@
     reason = "a call of C through a table of an object is to read the table and to call"
 )]
 
+#[path = "remote/atomics.rs"]
+mod atomics;
 mod common;
 
-use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use common::pair::{ANY, Pair, pattern};
+use common::region::Region;
 use common::side::{ask, at, bind, close};
 use common::{Received, Side, Wanted, fabric, minus};
 use libc::iovec;
-use tagmatch::provider::abi::{self, fi_msg_rma, fi_rma_iov, fid_cntr, fid_mr};
+use tagmatch::provider::abi::{self, fi_msg_rma, fi_rma_iov, fid_cntr};
 
 const BOTH: u64 = abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE;
 
 fn wanted() -> Wanted {
     Wanted { caps: abi::FI_MSG | abi::FI_TAGGED | abi::FI_RMA | abi::FI_SOURCE, ..Wanted::default() }
-}
-
-/// Memory that peers may access, registered as long as this lives.
-struct Region {
-    memory: Vec<u8>,
-    handle: *mut fid_mr,
-}
-
-impl Region {
-    fn new(side: &Side, key: u64, memory: Vec<u8>, access: u64) -> Self {
-        let mut region = Self { memory, handle: ptr::null_mut() };
-        assert_eq!(region.register(side, key, access), 0, "fi_mr_reg");
-        region
-    }
-
-    fn register(&mut self, side: &Side, key: u64, access: u64) -> c_int {
-        let (pointer, length) = (self.memory.as_mut_ptr().cast::<c_void>(), self.memory.len());
-        let (domain, place) = (side.domain.cast(), &raw mut self.handle);
-        // SAFETY: an open domain, and memory that stays.
-        unsafe {
-            ((*(*side.domain).mr).reg)(domain, pointer, length, access, 0, key, 0, place, ptr::null_mut())
-        }
-    }
-
-    /// `fi_mr_key`.
-    fn key(&self) -> u64 {
-        // SAFETY: an open region.
-        unsafe { (*self.handle).key }
-    }
-
-    /// What peers have left there, looked at anew.
-    fn now(&self) -> Vec<u8> {
-        let from = self.memory.as_ptr().expose_provenance();
-        let from = ptr::with_exposed_provenance::<u8>(from);
-        // SAFETY: the memory is there, and nobody writes it while a test looks.
-        (0..self.memory.len()).map(|place| unsafe { from.add(place).read_volatile() }).collect()
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        if !self.handle.is_null() && !std::thread::panicking() {
-            // SAFETY: an open region, closed once.
-            assert_eq!(unsafe { close(self.handle) }, 0, "fi_close of a region");
-        }
-    }
 }
 
 /// Whose memory, and which.

@@ -4,6 +4,8 @@
 //! that is each device's to keep.
 #![allow(unsafe_code, reason = "this is where addresses of the host's are followed")]
 
+mod atomics;
+
 use std::ptr;
 
 use crate::seam::{Buffer, Segment};

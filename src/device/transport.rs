@@ -10,7 +10,7 @@
 use super::Device;
 use crate::ids::{DeviceId, LinkId, PeerId};
 use crate::seam::{Answer, Buffer, Data, DeviceError, Event, EventSink, Remote};
-use crate::wire::Control;
+use crate::wire::{Control, RemoteAtomic};
 
 /// A device that carries messages between endpoints.
 ///
@@ -141,6 +141,27 @@ pub trait Ear: EventSink {
 
     /// The payload of such a piece is in place, or never will be.
     fn handle_remote_data(&mut self, _device: DeviceId, _data: &Data) {}
+
+    /// An operation on values of this side's memory, with all its operands. The values it is done on are there; `None`: it is
+    /// not done. [`Self::handle_remote_atomic_done`] follows at once where it is.
+    fn handle_remote_atomic(
+        &mut self,
+        _device: DeviceId,
+        _source: PeerId,
+        _atomic: &RemoteAtomic<'_>,
+    ) -> Option<Buffer> {
+        None
+    }
+
+    /// The operation is done, and this was there before, in the order of bytes of whoever asked for it.
+    fn handle_remote_atomic_done(
+        &mut self,
+        _device: DeviceId,
+        _source: PeerId,
+        _atomic: &RemoteAtomic<'_>,
+        _before: &[u8],
+    ) {
+    }
 
     /// A message that nobody matches: any `wire` message but those of the two spaces, and those above. Of segments the endpoint hears
     /// as of one message.

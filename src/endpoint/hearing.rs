@@ -5,9 +5,10 @@
 
 use crate::device::transport::{CloseReason, Ear, Notice, Reaction};
 use crate::ids::{DeviceId, LinkId, PeerId};
-use crate::seam::{Answer, Arrival, Data, DataTarget, Event, EventSink, Match, MatchStage};
+use crate::seam::{Answer, Arrival, Buffer, Data, DataTarget, Event, EventSink, Match, MatchStage};
 use crate::wire::{
-    self, AppContext, Control, Fin, Goodbye, Keepalive, Message, OperationId, RefusedRendezvous, SendFlags,
+    self, AppContext, Control, Fin, Goodbye, Keepalive, Message, OperationId, RefusedRendezvous,
+    RemoteAtomic, SendFlags,
 };
 
 use super::awaited::Wait;
@@ -44,6 +45,25 @@ impl Ear for Core {
 
     fn handle_remote_data(&mut self, device: DeviceId, data: &Data) {
         self.handle_placed(device, data);
+    }
+
+    fn handle_remote_atomic(
+        &mut self,
+        _device: DeviceId,
+        source: PeerId,
+        atomic: &RemoteAtomic<'_>,
+    ) -> Option<Buffer> {
+        self.handle_atomic(source, atomic)
+    }
+
+    fn handle_remote_atomic_done(
+        &mut self,
+        _device: DeviceId,
+        source: PeerId,
+        atomic: &RemoteAtomic<'_>,
+        before: &[u8],
+    ) {
+        self.handle_atomic_done(source, atomic, before);
     }
 
     fn handle_control(&mut self, device: DeviceId, link: LinkId, message: &[u8]) -> Reaction {
@@ -264,7 +284,8 @@ impl Core {
                 | Control::Challenge(_)
                 | Control::Proof(_)
                 | Control::RemoteWrite(_)
-                | Control::RemoteData(_) => false,
+                | Control::RemoteData(_)
+                | Control::RemoteAtomic(_) => false,
             },
             Message::Eager(_) | Message::Rendezvous(_) => false,
         };

@@ -110,6 +110,9 @@ pub enum SendRefused {
         /// Bytes there.
         there: u64,
     },
+    /// There is no such operation on values of that type, or not by this call (`FI_EOPNOTSUPP`).
+    #[error("there is no such operation on values of that type")]
+    NoOperation,
     /// The endpoint is of no more use.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -187,6 +190,17 @@ pub enum Completed {
         key: u64,
         /// Bytes of the last stretch.
         length: u64,
+        /// Who, if it is in the address vector.
+        source: Option<Address>,
+    },
+    /// A peer has done an operation on values of memory of this side's: where that is asked for. Context and flags are 0.
+    OperatedByPeer {
+        /// The key of the region.
+        key: u64,
+        /// Bytes of the last stretch.
+        length: u64,
+        /// It only read them.
+        is_read: bool,
         /// Who, if it is in the address vector.
         source: Option<Address>,
     },

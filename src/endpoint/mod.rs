@@ -45,7 +45,7 @@ pub use interface::{
     Address, AddressError, Completed, Completion, EndpointError, Failure, Level, Message, NoClaim, Peek,
     PeekAction, Post, PostError, Send, SendRefused, Space,
 };
-pub use remote::{Access, Local, Region, RegionTaken, RemoteAccess, Withdrawn};
+pub use remote::{Access, AtomicAccess, Local, Region, RegionTaken, RemoteAccess, Withdrawn};
 pub use statistics::Statistics;
 
 use std::time::Duration;

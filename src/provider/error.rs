@@ -101,6 +101,7 @@ impl From<SendRefused> for Code {
             SendRefused::Address(_) => code(abi::FI_EADDRNOTAVAIL),
             SendRefused::Unreachable(failure) => failure.into(),
             SendRefused::Uneven { .. } => code(abi::FI_EINVAL),
+            SendRefused::NoOperation => code(abi::FI_EOPNOTSUPP),
             SendRefused::TooLong { .. } => code(abi::FI_EMSGSIZE),
             SendRefused::Endpoint(error) => error.into(),
         }

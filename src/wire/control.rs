@@ -7,8 +7,8 @@
 use super::cursor::{Reader, Writer};
 use super::{
     Challenge, Credits, Expected, Goodbye, Hello, HelloRefused, Keepalive, Opcode, OperationId, Payload,
-    Proof, RefusedRendezvous, RemoteData, RemoteRead, RemoteStatus, RemoteWrite, Segment, SegmentFirst,
-    Untagged, UntaggedRendezvous, WireError, within,
+    Proof, RefusedRendezvous, RemoteAtomic, RemoteData, RemoteRead, RemoteStatus, RemoteWrite, Segment,
+    SegmentFirst, Untagged, UntaggedRendezvous, WireError, within,
 };
 
 /// The version of the protocol that this is.
@@ -62,6 +62,8 @@ pub enum Control<'a> {
     RemoteRead(RemoteRead),
     /// A piece of what was asked for.
     RemoteData(RemoteData<'a>),
+    /// An operation on values of the receiver's memory.
+    RemoteAtomic(RemoteAtomic<'a>),
     /// A stretch of this operation is written, or could not be accessed.
     RemoteDone {
         /// The operation.
@@ -117,11 +119,13 @@ pub enum Kind {
     RemoteData = 20,
     /// [`Control::RemoteDone`]
     RemoteDone = 21,
+    /// [`Control::RemoteAtomic`]
+    RemoteAtomic = 22,
 }
 
 impl Kind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Untagged,
         Self::UntaggedRendezvous,
         Self::SegmentFirst,
@@ -143,6 +147,7 @@ impl Kind {
         Self::RemoteRead,
         Self::RemoteData,
         Self::RemoteDone,
+        Self::RemoteAtomic,
     ];
 
     /// The second byte of the message: version and kind.
@@ -169,7 +174,7 @@ impl Kind {
         kind.ok_or(WireError::Value {
             field: "kind",
             value: number.into(),
-            expected: Expected::OneOf("1 to 21"),
+            expected: Expected::OneOf("1 to 22"),
             offset: KIND_OFFSET,
         })
     }
@@ -202,6 +207,7 @@ pub(super) fn needed(arrived: &[u8], total: u64) -> Result<usize, WireError> {
         Kind::RemoteWrite => within("remote write", 48..=u64::MAX, RemoteWrite::HEADER_LENGTH, total),
         Kind::RemoteRead => within("remote read", 40..=40, RemoteRead::LENGTH, total),
         Kind::RemoteData => within("remote data", 17..=u64::MAX, RemoteData::HEADER_LENGTH, total),
+        Kind::RemoteAtomic => within("remote atomic", 48..=u64::MAX, RemoteAtomic::HEADER_LENGTH, total),
         Kind::RemoteDone => within("end of a remote access", 8..=8, NOTICE_LENGTH, total),
     }
 }
@@ -231,6 +237,7 @@ impl<'a> Control<'a> {
             Self::RemoteWrite(_) => Kind::RemoteWrite,
             Self::RemoteRead(_) => Kind::RemoteRead,
             Self::RemoteData(_) => Kind::RemoteData,
+            Self::RemoteAtomic(_) => Kind::RemoteAtomic,
             Self::RemoteDone { .. } => Kind::RemoteDone,
         }
     }
@@ -263,6 +270,7 @@ impl<'a> Control<'a> {
             Self::RemoteWrite(message) => message.encode(out),
             Self::RemoteRead(message) => message.encode(out),
             Self::RemoteData(message) => message.encode(out),
+            Self::RemoteAtomic(message) => message.encode(out),
             Self::RemoteDone { operation, status } => {
                 notice(Kind::RemoteDone, *status as u8, *operation, out)
             }
@@ -296,6 +304,7 @@ impl<'a> Control<'a> {
             Kind::RemoteWrite => Self::RemoteWrite(RemoteWrite::read(head, reader)?),
             Kind::RemoteRead => Self::RemoteRead(RemoteRead::read(head, reader)?),
             Kind::RemoteData => Self::RemoteData(RemoteData::read(head, reader)?),
+            Kind::RemoteAtomic => Self::RemoteAtomic(RemoteAtomic::read(head, reader)?),
             Kind::RemoteDone => {
                 head.no_second_code()?;
                 let status = RemoteStatus::from_byte(head.code)?;
@@ -314,6 +323,7 @@ impl<'a> Control<'a> {
             }
             Self::RemoteWrite(message) => Some((RemoteWrite::HEADER_LENGTH, message.payload)),
             Self::RemoteData(message) => Some((RemoteData::HEADER_LENGTH, message.payload)),
+            Self::RemoteAtomic(message) => Some((RemoteAtomic::HEADER_LENGTH, message.payload)),
             Self::UntaggedRendezvous(_)
             | Self::Credit(_)
             | Self::MatchAcknowledged(_)

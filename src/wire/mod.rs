@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod app_ctx;
+mod atomic;
 mod control;
 mod cursor;
 mod eager;
@@ -29,6 +30,7 @@ mod untagged;
 mod tests;
 
 pub use app_ctx::{AppContext, OperationId, SendFlags};
+pub use atomic::RemoteAtomic;
 pub use control::{Control, Kind, VERSION};
 pub use eager::Eager;
 pub use error::{Expected, WireError};

@@ -251,7 +251,7 @@ impl RemoteStretch {
         check_end(self.address, self.length, "address", ADDRESS_OFFSET)
     }
 
-    fn to_bytes(self) -> [u8; 24] {
+    pub(super) fn to_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&self.key.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.address.to_be_bytes());
@@ -259,7 +259,7 @@ impl RemoteStretch {
         bytes
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, WireError> {
         let key = reader.u64("key")?;
         let address = reader.u64("address")?;
         let length = reader.u64("length")?;
@@ -268,7 +268,7 @@ impl RemoteStretch {
 }
 
 /// A first byte behind the last is at most 2^64 - 1.
-fn check_end(from: u64, length: u64, field: &'static str, offset: u16) -> Result<(), WireError> {
+pub(super) fn check_end(from: u64, length: u64, field: &'static str, offset: u16) -> Result<(), WireError> {
     let last = u64::MAX - length;
     WireError::unless(from <= last, field, from, Expected::AtMost(last), offset)
 }
@@ -279,7 +279,7 @@ fn flags(code: u8, known: u8) -> Result<(bool, bool), WireError> {
     Ok((code & LAST != 0, code & CQ_DATA != 0))
 }
 
-fn operation(reader: &mut Reader<'_>) -> Result<OperationId, WireError> {
+pub(super) fn operation(reader: &mut Reader<'_>) -> Result<OperationId, WireError> {
     let offset = reader.offset();
     OperationId::decode(reader.u32("operation id")?, offset)
 }
@@ -287,7 +287,7 @@ fn operation(reader: &mut Reader<'_>) -> Result<OperationId, WireError> {
 /// CQ data comes with the message.
 const CQ_DATA: u8 = 0x01;
 /// The operation ends with it.
-const LAST: u8 = 0x02;
+pub(super) const LAST: u8 = 0x02;
 const WRITE_LENGTH: usize = 48;
 const DATA_LENGTH: usize = 16;
 const ADDRESS_OFFSET: u16 = 16;

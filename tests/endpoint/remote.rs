@@ -1,7 +1,8 @@
 //! Remote memory access over real transports: what is written and read, in which order, who may what, and who is lost.
 
 use super::*;
-use tagmatch::endpoint::{Access, Local, Region, RegionTaken, RemoteAccess};
+use tagmatch::atomics::{AtomicOp, AtomicType};
+use tagmatch::endpoint::{Access, AtomicAccess, Local, Region, RegionTaken, RemoteAccess};
 use tagmatch::seam::Segment;
 use tagmatch::wire::RemoteStretch;
 
@@ -292,5 +293,52 @@ fn a_peer_that_dies_ends_each_access_once_and_another_goes_on() {
         net.ask(0, true, &Simple::new(back, 1, 0).access(1, contexts + 11));
         assert_eq!(net.ended(0, contexts + 11), Completed::Failed(Failure::NoRegion));
         assert_eq!(net.at(0).sends_in_progress(), 0);
+    }
+}
+
+#[test]
+fn an_operation_on_values_is_done_behind_writes_and_before_reads_and_what_was_there_comes_back() {
+    let mut net = Net::new(2, Config::default());
+    let region = net.region(1, 1, &[0; 64], BOTH);
+    let own = net.region(0, 1, &[0; 64], BOTH);
+    for (to, region) in [(1, region), (0, own)] {
+        let context = 100 * to as u64;
+        let text = [7_u64, 8].map(u64::to_ne_bytes).concat();
+        let write = Simple::new(memory(&text), 1, 8);
+        net.ask(0, false, &write.access(to, context));
+        let fetched = memory(&[0; 16]);
+        let (segments, stretches) = ([segment(fetched)], [stretch(1, 8, 16)]);
+        let one = [1_u64; 2].map(u64::to_ne_bytes).concat();
+        let operate = |net: &mut Net, fetched, context| {
+            let access = AtomicAccess {
+                to: Address(to as u64),
+                op: AtomicOp::Sum,
+                of: AtomicType::U64,
+                operands: &one,
+                compares: &[],
+                fetched,
+                remote: &stretches,
+                more: false,
+                context,
+                flags: 0,
+            };
+            net.until("an operation is taken", |net| match net.at(0).operate(&access) {
+                Ok(()) => true,
+                Err(SendRefused::Again) => false,
+                Err(other) => panic!("{other}"),
+            });
+        };
+        operate(&mut net, None, context + 1);
+        operate(&mut net, Some(&segments[..]), context + 2);
+        let back = memory(&[0; 16]);
+        net.ask(0, true, &Simple::new(back, 1, 8).access(to, context + 3));
+        let ends = [Completed::Written, Completed::Written, Completed::Read, Completed::Read];
+        for (context, end) in (context..).zip(ends) {
+            assert_eq!(net.ended(0, context), end);
+        }
+        assert_eq!(all(fetched), [8_u64, 9].map(u64::to_ne_bytes).concat());
+        assert_eq!(all(back), [9_u64, 10].map(u64::to_ne_bytes).concat());
+        let now = all(region);
+        assert!(now[..8] == [0; 8] && now[8..24] == all(back) && now[24..] == [0; 40]);
     }
 }

@@ -1,12 +1,13 @@
 //! Frames by seed: what a good peer says, in any order; what refers to what was heard; what is wrong; and wrong bytes in
 //! any of these.
 
+use tagmatch::atomics::{AtomicCall, AtomicOp, AtomicType};
 use tagmatch::ids::Tag;
 use tagmatch::wire::{
     AppContext, Challenge, Control, Credits, Eager, EndpointName, Fin, Goodbye, Hello, HelloRefused,
     HelloRole, InstanceId, Keepalive, OperationId, Payload, PeerCapabilities, Proof, RefusedHello,
-    RefusedRendezvous, RemoteData, RemoteMemory, RemoteRead, RemoteStatus, RemoteStretch, RemoteWrite,
-    Rendezvous, Segment, SegmentFirst, SendFlags, Untagged, UntaggedRendezvous,
+    RefusedRendezvous, RemoteAtomic, RemoteData, RemoteMemory, RemoteRead, RemoteStatus, RemoteStretch,
+    RemoteWrite, Rendezvous, Segment, SegmentFirst, SendFlags, Untagged, UntaggedRendezvous,
 };
 
 /// Numbers by seed (splitmix64).
@@ -64,6 +65,7 @@ pub(crate) enum Kind {
     ReadAnswer,
     RemoteWrite,
     RemoteRead,
+    RemoteAtomic,
     RemoteAnswer,
     Goodbye,
     Greeting,
@@ -74,7 +76,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self::Eager,
         Self::Rendezvous,
         Self::Untagged,
@@ -89,6 +91,7 @@ impl Kind {
         Self::ReadAnswer,
         Self::RemoteWrite,
         Self::RemoteRead,
+        Self::RemoteAtomic,
         Self::RemoteAnswer,
         Self::Goodbye,
         Self::Greeting,
@@ -99,7 +102,7 @@ impl Kind {
     ];
 
     /// Those that may leave the connection as it is.
-    const MILD: usize = 15;
+    const MILD: usize = 16;
 
     /// Whether it uses up credit.
     pub(crate) const fn is_message(self) -> bool {
@@ -113,7 +116,7 @@ impl Kind {
 /// What one connection's peer is like: which frames it prefers, and how often it is wrong.
 #[derive(Clone, Debug)]
 pub(crate) struct Swarm {
-    weights: [usize; 21],
+    weights: [usize; 22],
     /// Thousandths of frames with wrong bytes.
     mutated: usize,
     /// Thousandths of answers that name what was never asked.
@@ -126,7 +129,7 @@ pub(crate) struct Swarm {
 
 impl Swarm {
     pub(crate) fn new(random: &mut Random) -> Self {
-        let mut weights = [0; 21];
+        let mut weights = [0; 22];
         for (at, weight) in weights.iter_mut().enumerate() {
             *weight =
                 if at < Kind::MILD { random.pick(&[0, 10, 40, 200]) } else { random.pick(&[0, 0, 0, 1]) };
@@ -327,6 +330,7 @@ pub(crate) fn frame(kind: Kind, swarm: &Swarm, heard: &mut Heard, random: &mut R
             let read = RemoteRead { operation: own, is_last: random.chance(500), stretch, place };
             control(&Control::RemoteRead(read))
         }
+        Kind::RemoteAtomic => remote_atomic(random, own),
         Kind::RemoteAnswer => remote_answer(swarm, heard, random)?,
         Kind::Goodbye => control(&Control::Goodbye(random.pick(&[
             Goodbye::Closing,
@@ -446,6 +450,32 @@ fn remote_write(random: &mut Random, operation: OperationId) -> Vec<u8> {
     let cq_data = (is_last && random.chance(500)).then(|| random.bits32());
     let payload = Payload::new(&BYTES[..length]);
     control(&Control::RemoteWrite(RemoteWrite { operation, is_last, stretch, offset, cq_data, payload }))
+}
+
+/// An operation on values, of all its kinds.
+fn remote_atomic(random: &mut Random, operation: OperationId) -> Vec<u8> {
+    let of = random.pick(&AtomicType::ALL);
+    let call = random.pick(&[AtomicCall::Base, AtomicCall::Fetch, AtomicCall::Compare]);
+    let ops: Vec<AtomicOp> = AtomicOp::ALL.into_iter().filter(|op| op.is_valid(of, call)).collect();
+    let op = random.pick(&ops);
+    let size = of.size() as u64;
+    let most = RemoteAtomic::STRETCH_MAX / size;
+    let length = size * random.pick(&[1, 1, 2, most]);
+    let RemoteStretch { key, address, .. } = stretch(random);
+    let address = address.min(u64::MAX - length);
+    let fetches = call != AtomicCall::Base;
+    let payload = Payload::new(&BYTES[..usize::try_from(length * op.operands()).unwrap()]);
+    control(&Control::RemoteAtomic(RemoteAtomic {
+        operation,
+        is_last: random.chance(500),
+        fetches,
+        is_little: random.chance(900),
+        stretch: RemoteStretch { key, address, length },
+        place: if fetches { random.pick(&[0, 1, u64::MAX - length]) } else { 0 },
+        op,
+        of,
+        payload,
+    }))
 }
 
 /// What a read or a write of the endpoint's waits for, or what it does not.

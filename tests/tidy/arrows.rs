@@ -6,22 +6,26 @@ use crate::common::Text;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("seam", &["ids"]),
-    ("wire", &["ids"]),
+    ("atomics", &[]),
+    ("wire", &["ids", "atomics"]),
     ("matching", &["ids", "seam", "wire"]),
     ("offload", &["ids", "seam", "wire", "matching"]),
     ("protocol", &["ids", "seam", "wire", "matching", "offload"]),
     ("engine", &["ids", "seam", "wire", "matching", "offload", "protocol"]),
-    ("device", &["ids", "seam", "wire"]),
+    ("device", &["ids", "seam", "wire", "atomics"]),
     ("domain", &["ids", "seam", "wire"]),
-    ("endpoint", &["ids", "seam", "wire", "matching", "offload", "protocol", "engine", "device", "domain"]),
+    (
+        "endpoint",
+        &["ids", "seam", "wire", "atomics", "matching", "offload", "protocol", "engine", "device", "domain"],
+    ),
     ("paths", &["ids", "device", "endpoint"]),
     ("traces", &["ids", "matching"]),
     ("replay", &["ids", "seam", "wire", "matching", "offload", "engine", "device", "traces"]),
     (
         "provider",
         &[
-            "ids", "seam", "wire", "matching", "offload", "protocol", "engine", "device", "domain",
-            "endpoint", "paths",
+            "ids", "seam", "wire", "atomics", "matching", "offload", "protocol", "engine", "device",
+            "domain", "endpoint", "paths",
         ],
     ),
 ];

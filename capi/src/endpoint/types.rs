@@ -238,7 +238,8 @@ impl From<&Completion> for tm_completion {
             | Completed::Written
             | Completed::Read
             | Completed::WrittenByPeer { .. }
-            | Completed::ReadByPeer { .. } => Self { what: TM_COMPLETED_SENT, ..nothing },
+            | Completed::ReadByPeer { .. }
+            | Completed::OperatedByPeer { .. } => Self { what: TM_COMPLETED_SENT, ..nothing },
             Completed::Received { message, address, placed, released } => {
                 let of = of(message);
                 Self {

@@ -7,6 +7,7 @@ pub(crate) mod library;
 pub(crate) mod pair;
 #[path = "../../../src/device/tests/ports.rs"]
 pub(crate) mod ports;
+pub(crate) mod region;
 pub(crate) mod side;
 
 pub(crate) use library::{Fabric, fabric};

@@ -190,7 +190,7 @@ impl Side {
                 attr.wait_obj = small(wanted.wait_object);
                 assert_eq!((ops.cntr_open)(self.domain, &raw mut attr, &raw mut self.sent, none), 0);
                 assert_eq!((ops.cntr_open)(self.domain, &raw mut attr, &raw mut self.received, none), 0);
-                let is_remote = wanted.caps & abi::FI_RMA != 0;
+                let is_remote = wanted.caps & (abi::FI_RMA | abi::FI_ATOMIC) != 0;
                 let own = if is_remote { abi::FI_READ | abi::FI_WRITE } else { 0 };
                 let peers = if is_remote { abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE } else { 0 };
                 assert_eq!(bind(self.ep, self.sent, abi::FI_SEND | own), 0);

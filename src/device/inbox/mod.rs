@@ -23,7 +23,7 @@ use super::host_memory::HostMemory;
 use super::transport::{Kept, Reaction};
 use crate::ids::{LinkId, MessageToken, PeerId, Tag, TransferId};
 use crate::seam::{Answer, Arrival, Buffer, Header, Remote};
-use crate::wire::{self, AppContext, Control, OperationId, Partial, Payload, SendFlags};
+use crate::wire::{self, AppContext, Control, OperationId, Partial, Payload, RemoteAtomic, SendFlags};
 
 pub(super) use message::Done;
 use message::{Message, Place};
@@ -217,6 +217,7 @@ impl Inbox {
             | Control::RemoteDone { .. } => incoming.control(teller),
             Control::RemoteWrite(write) => self.place(incoming, control, write.payload, teller),
             Control::RemoteData(data) => self.place(incoming, control, data.payload, teller),
+            Control::RemoteAtomic(atomic) => self.operate(incoming, atomic, teller),
         }
     }
 
@@ -251,6 +252,26 @@ impl Inbox {
                 Ok(Taken::Body(Body { target: Target::Skip, remaining }))
             }
         }
+    }
+
+    /// An operation on values in memory: all of it must be here.
+    fn operate(
+        &mut self,
+        incoming: &Incoming<'_>,
+        atomic: &RemoteAtomic<'_>,
+        teller: &mut Teller<'_>,
+    ) -> Result<Taken, Violation> {
+        let source = incoming.bound()?;
+        incoming.check_no_immediate()?;
+        self.check_length(atomic.payload)?;
+        if !atomic.payload.is_whole() {
+            return Ok(Taken::Needed(usize::try_from(incoming.total).unwrap_or(usize::MAX)));
+        }
+        if let Some(buffer) = teller.atomic(source, atomic) {
+            let before = self.memory.operate(&buffer, atomic);
+            teller.atomic_done(source, atomic, &before);
+        }
+        Ok(Taken::Whole)
     }
 
     /// A message with its payload.

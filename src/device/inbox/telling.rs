@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::device::transport::{Ear, Notice, Reaction};
 use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, TransferId};
-use crate::seam::{Answer, Arrival, Data, DataError, DataTarget, Event};
-use crate::wire::Control;
+use crate::seam::{Answer, Arrival, Buffer, Data, DataError, DataTarget, Event};
+use crate::wire::{Control, RemoteAtomic};
 
 /// Which kind of messages: of two each has its engine, and those of remote memory access match nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -78,6 +78,20 @@ impl<'a> Teller<'a> {
     ) -> Answer {
         self.told += 1;
         self.ear.handle_remote(self.device, source, message, in_hand)
+    }
+
+    pub(in crate::device) fn atomic(&mut self, source: PeerId, atomic: &RemoteAtomic<'_>) -> Option<Buffer> {
+        self.told += 1;
+        self.ear.handle_remote_atomic(self.device, source, atomic)
+    }
+
+    pub(in crate::device) fn atomic_done(
+        &mut self,
+        source: PeerId,
+        atomic: &RemoteAtomic<'_>,
+        before: &[u8],
+    ) {
+        self.ear.handle_remote_atomic_done(self.device, source, atomic, before);
     }
 
     pub(in crate::device) fn control(&mut self, link: LinkId, message: &[u8]) -> Reaction {

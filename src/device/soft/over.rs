@@ -31,7 +31,7 @@ use crate::seam::{
     Add, Answer, Arrival, Buffer, Capabilities, Command, Data, DataError, DataTarget, DeviceError, Event,
     EventSink, Remote,
 };
-use crate::wire::Control;
+use crate::wire::{Control, RemoteAtomic};
 
 /// See the module.
 #[derive(Debug)]
@@ -492,6 +492,26 @@ impl Ear for Between<'_> {
     fn handle_remote_data(&mut self, device: DeviceId, data: &Data) {
         self.tell_before();
         self.ear.handle_remote_data(device, data);
+    }
+
+    fn handle_remote_atomic(
+        &mut self,
+        device: DeviceId,
+        source: PeerId,
+        atomic: &RemoteAtomic<'_>,
+    ) -> Option<Buffer> {
+        self.tell_before();
+        self.ear.handle_remote_atomic(device, source, atomic)
+    }
+
+    fn handle_remote_atomic_done(
+        &mut self,
+        device: DeviceId,
+        source: PeerId,
+        atomic: &RemoteAtomic<'_>,
+        before: &[u8],
+    ) {
+        self.ear.handle_remote_atomic_done(device, source, atomic, before);
     }
 
     fn handle_control(&mut self, device: DeviceId, link: LinkId, message: &[u8]) -> Reaction {

@@ -8,6 +8,7 @@ use crate::seam::{Answer, Segment};
 use crate::wire::{self, Control, Message, OperationId, RemoteData, RemoteRead, RemoteStatus, RemoteStretch};
 
 use super::cutting::{Cursor, Piece};
+use super::operating::Operands;
 use super::serving::Placing;
 use super::{Local, RemoteAccess, UNANSWERED_MAX};
 use crate::endpoint::core::Core;
@@ -23,6 +24,8 @@ pub(in crate::endpoint) struct Asked {
     segments: Vec<Segment>,
     stretches: Vec<RemoteStretch>,
     cq_data: Option<u32>,
+    /// Of an operation on values.
+    operands: Option<Operands>,
     /// What has gone out. `None`: nothing more is to.
     sent: Option<Cursor>,
     /// Of a read: what has come, up to a run; and how much of that run.
@@ -53,7 +56,7 @@ impl Endpoint {
     /// # Errors
     /// It was not taken; nothing was done, and no completion comes.
     pub fn write(&mut self, access: &RemoteAccess<'_>) -> Result<(), SendRefused> {
-        self.ask(access, false)
+        self.ask(access, false, None)
     }
 
     /// Read a peer's memory, into memory that stays until the completion: [`Completed::Read`].
@@ -61,10 +64,15 @@ impl Endpoint {
     /// # Errors
     /// As of [`Self::write`].
     pub fn read(&mut self, access: &RemoteAccess<'_>) -> Result<(), SendRefused> {
-        self.ask(access, true)
+        self.ask(access, true, None)
     }
 
-    fn ask(&mut self, access: &RemoteAccess<'_>, is_read: bool) -> Result<(), SendRefused> {
+    pub(super) fn ask(
+        &mut self,
+        access: &RemoteAccess<'_>,
+        is_read: bool,
+        operands: Option<Operands>,
+    ) -> Result<(), SendRefused> {
         let core = &mut self.core;
         if let Some(error) = &core.failed {
             return Err(SendRefused::Endpoint(error.clone()));
@@ -81,6 +89,12 @@ impl Endpoint {
             return Ok(());
         }
         let Some(path) = core.peers[peer].connected() else { return Err(self.connect_first(peer)) };
+        if let Some(operands) = &operands
+            && operands.length() > core.peers[peer].eager_limit
+        {
+            let limit = core.peers[peer].eager_limit;
+            return Err(SendRefused::TooLong { length: operands.length(), limit });
+        }
         if core.has_backlog(peer) {
             self.clear_backlog(peer)?;
         }
@@ -89,7 +103,7 @@ impl Endpoint {
         if core.peers[peer].remote.asked.saturating_add(runs) > UNANSWERED_MAX {
             return self.again();
         }
-        let id = core.begin_access(peer, path, access, is_read)?;
+        let id = core.begin_access(peer, path, access, is_read, operands)?;
         let bytes = if let Local::Copied(bytes) = access.local { Some(bytes) } else { None };
         match self.send_pieces(id, bytes, access.more) {
             Reached::End => {}
@@ -141,7 +155,8 @@ impl Endpoint {
             let Some(operation) = core.operations.get_mut(id) else { return Reached::End };
             let Some(Remote::Asked(asked)) = &mut operation.remote else { return Reached::End };
             let row = &mut core.peers[operation.peer];
-            let limit = if asked.is_read { u64::MAX } else { row.piece_length() };
+            // Of an operation on values no message is long.
+            let limit = if asked.is_read || asked.operands.is_some() { u64::MAX } else { row.piece_length() };
             let next = asked.sent.and_then(|sent| sent.next(&asked.segments, &asked.stretches, limit));
             let Some((piece, behind)) = next else {
                 asked.sent = None;
@@ -151,8 +166,14 @@ impl Endpoint {
                 return Reached::Error(SendError::NoLink(asked.path.1));
             };
             let mut header = [0; Message::HEADER_LENGTH_MAX];
-            let length = asked.header(id, &piece, &mut header);
-            let (payload, is_memory) = asked.payload(&piece, bytes);
+            let values;
+            let (length, (payload, is_memory)) = if let Some(operands) = &asked.operands {
+                let length;
+                (length, values) = operands.message(id, &piece, asked.is_read, &mut header);
+                (length, (Payload::Copied(&values), false))
+            } else {
+                (asked.header(id, &piece, &mut header), asked.payload(&piece, bytes))
+            };
             let message = Outgoing {
                 header: header.get(..length).unwrap_or_default(),
                 payload,
@@ -240,6 +261,7 @@ impl Core {
         path: Path,
         access: &RemoteAccess<'_>,
         is_read: bool,
+        operands: Option<Operands>,
     ) -> Result<OperationId, SendRefused> {
         let segments = match access.local {
             Local::Memory(segments) => segments.to_vec(),
@@ -252,6 +274,7 @@ impl Core {
             segments,
             stretches: access.remote.to_vec(),
             cq_data: access.cq_data,
+            operands,
             sent: Some(Cursor::default()),
             heard: Cursor::default(),
             of_run: 0,

@@ -14,6 +14,7 @@
 
 mod asking;
 mod cutting;
+mod operating;
 mod regions;
 mod serving;
 
@@ -21,6 +22,7 @@ pub(super) use asking::Asked;
 pub(super) use regions::Regions;
 pub(super) use serving::{Due, Placing, Served};
 
+pub use operating::AtomicAccess;
 pub use regions::{Access, Region, RegionTaken, Withdrawn};
 
 use crate::seam::Segment;

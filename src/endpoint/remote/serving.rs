@@ -53,10 +53,12 @@ pub(in crate::endpoint) struct Served {
 }
 
 /// The answer to a read, in its turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::endpoint) enum Due {
     /// Its bytes: the operation here.
     Bytes(OperationId),
+    /// What was there before an operation: that of the peer's.
+    Value { operation: OperationId, place: u64, bytes: Box<[u8]> },
     /// There are none, and why: the operation of the peer's.
     Nothing(OperationId, RemoteStatus),
 }
@@ -126,17 +128,19 @@ impl Endpoint {
     fn serve_peer(&mut self, peer: PeerId) -> bool {
         loop {
             let row = &mut self.core.peers[peer];
-            let (Some(due), Some(_)) = (row.remote.due.front().copied(), row.connected()) else {
+            if row.connected().is_none() {
                 return true;
-            };
-            let is_done = match due {
-                Due::Bytes(id) => self.serve_bytes(peer, id),
-                Due::Nothing(operation, status) => self.say_done(peer, operation, status),
+            }
+            let Some(due) = row.remote.due.pop_front() else { return true };
+            let is_done = match &due {
+                Due::Bytes(id) => self.serve_bytes(peer, *id),
+                Due::Value { operation, place, bytes } => self.serve_value(peer, *operation, *place, bytes),
+                Due::Nothing(operation, status) => self.say_done(peer, *operation, *status),
             };
             if !is_done {
+                self.core.peers[peer].remote.due.push_front(due);
                 return false;
             }
-            self.core.peers[peer].remote.due.pop_front();
         }
     }
 
@@ -350,17 +354,22 @@ impl Core {
             }
             Err(status) => Due::Nothing(operation, status),
         };
+        self.make_due(peer, due);
+        true
+    }
+
+    /// An answer goes behind those that are due.
+    pub(super) fn make_due(&mut self, peer: PeerId, due: Due) {
         let traffic = &mut self.peers[peer].remote;
         traffic.due.push_back(due);
         if !traffic.is_listed {
             traffic.is_listed = true;
             self.serving.push_back(peer);
         }
-        true
     }
 
     /// One more to answer. False: the peer waits for as many as it may have.
-    fn count_unanswered(&mut self, peer: PeerId) -> bool {
+    pub(super) fn count_unanswered(&mut self, peer: PeerId) -> bool {
         let traffic = &mut self.peers[peer].remote;
         traffic.unanswered += 1;
         traffic.unanswered <= UNANSWERED_MAX

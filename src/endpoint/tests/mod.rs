@@ -8,6 +8,7 @@ mod going;
 mod lifetime;
 mod linking;
 mod listed;
+mod operating;
 mod placing;
 mod random;
 mod remote;

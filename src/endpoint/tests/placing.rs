@@ -4,7 +4,7 @@ use super::transport::{DEVICE, Held, SimTransport};
 use crate::device::transport::Ear;
 use crate::ids::{LinkId, PeerId};
 use crate::seam::{Answer, Event};
-use crate::wire::Control;
+use crate::wire::{self, Control, Message};
 
 /// Of what something is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +45,31 @@ impl SimTransport {
         self.made += 1;
         self.messages.insert(self.made, held);
         self.links[link.index as usize].partial = Some((self.made, payload));
+    }
+
+    /// An operation on values, all of it.
+    pub(super) fn handle_atomic(&mut self, peer: PeerId, message: &[u8], ear: &mut dyn Ear) {
+        let Ok(Message::Control(Control::RemoteAtomic(atomic))) = wire::decode(message) else {
+            panic!("an operation that is none: {message:?}");
+        };
+        let Some(buffer) = ear.handle_remote_atomic(DEVICE, peer, &atomic) else { return };
+        assert_eq!(
+            (buffer.length, atomic.is_little),
+            (atomic.stretch.length, cfg!(target_endian = "little"))
+        );
+        let before = self.world.lock().read(buffer.address, buffer.length);
+        let (operands, compares) =
+            atomic.payload.arrived().split_at(before.len().min(atomic.payload.arrived().len()));
+        let size = atomic.of.size();
+        let value =
+            |values: &[u8], at: usize| values.get(at..at + size).map_or(vec![0; size], <[u8]>::to_vec);
+        let mut after = before.clone();
+        for (index, there) in after.chunks_exact_mut(size).enumerate() {
+            let at = index * size;
+            atomic.op.apply(atomic.of, there, &value(operands, at), &value(compares, at));
+        }
+        self.world.lock().write(buffer.address, &after);
+        ear.handle_remote_atomic_done(DEVICE, peer, &atomic, &before);
     }
 
     /// A piece with its payload, which may come later.

@@ -9,8 +9,8 @@ use crate::endpoint::Address;
 use crate::seam::{Buffer, Segment};
 use crate::wire::RemoteStretch;
 
-const LENGTH: u64 = 100_000;
-const BASE: u64 = 7;
+pub(super) const LENGTH: u64 = 100_000;
+pub(super) const BASE: u64 = 7;
 
 /// An access of one segment and one stretch of the region with key 1.
 fn ask(sim: &mut Sim, from: usize, to: usize, is_read: bool, here: Buffer, place: u64, context: u64) {
@@ -29,18 +29,18 @@ fn ask(sim: &mut Sim, from: usize, to: usize, is_read: bool, here: Buffer, place
     panic!("never taken");
 }
 
-fn region(sim: &mut Sim, at: usize) -> Buffer {
+pub(super) fn region(sim: &mut Sim, at: usize) -> Buffer {
     let buffer = sim.world.allocate(&vec![0; usize::try_from(LENGTH).unwrap()]);
     let access = Access { reads: true, writes: true };
     sim.at(at).register(&Region { key: 1, address: BASE, buffer, access }).unwrap();
     buffer
 }
 
-fn all(sim: &Sim, buffer: Buffer) -> Vec<u8> {
+pub(super) fn all(sim: &Sim, buffer: Buffer) -> Vec<u8> {
     sim.world.read(buffer.address, buffer.length)
 }
 
-fn weather(random: &mut Random) -> Weather {
+pub(super) fn weather(random: &mut Random) -> Weather {
     let mut pick = |most: u64| random.below(2) * random.below(most);
     Weather { delay: pick(30), split: pick(100), full: pick(60), posted: pick(100), holds: false }
 }

@@ -277,6 +277,9 @@ impl SimTransport {
         {
             return self.handle_piece(link, peer, control, payload, ear);
         }
+        if let (Message::Control(Control::RemoteAtomic(_)), Some(peer)) = (&message, row.peer) {
+            return self.handle_atomic(peer, &[header, &payload].concat(), ear);
+        }
         let Some(arriving) = arriving(&message, immediate) else {
             if let Message::Control(Control::SegmentMiddle(segment) | Control::SegmentLast(segment)) = message
             {

@@ -120,6 +120,13 @@ fabric_layouts! {
         size: 0, read: 8, readv: 16, readmsg: 24, write: 32, writev: 40, writemsg: 48, inject: 56,
         writedata: 64, injectdata: 72,
     }
+    fi_ioc: 16, 16 => { addr: 0, count: 8 }
+    fi_rma_ioc: 24, 24 => { addr: 0, count: 8, key: 16 }
+    fi_msg_atomic: 72, 72 => {
+        msg_iov: 0, desc: 8, iov_count: 16, addr: 24, rma_iov: 32, rma_iov_count: 40, datatype: 48, op: 52,
+        context: 56, data: 64,
+    }
+    fi_atomic_attr: 16, 16 => { count: 0, size: 8 }
     fi_ops_atomic: 112, 112 => {
         size: 0, write: 8, writev: 16, writemsg: 24, inject: 32, readwrite: 40, readwritev: 48,
         readwritemsg: 56, compwrite: 64, compwritev: 72, compwritemsg: 80, writevalid: 88, readwritevalid: 96,
@@ -156,7 +163,9 @@ fabric_constants! {
     FI_RM_UNSPEC = 0; FI_RM_DISABLED = 1; FI_RM_ENABLED = 2;
     FI_ORDER_RAR = 1; FI_ORDER_RAW = 2; FI_ORDER_RAS = 4; FI_ORDER_WAR = 8; FI_ORDER_WAW = 16; FI_ORDER_WAS = 32;
     FI_ORDER_SAR = 64; FI_ORDER_SAW = 128; FI_ORDER_SAS = 256; FI_ORDER_RMA_RAR = 4294967296;
-    FI_ORDER_RMA_RAW = 8589934592; FI_ORDER_RMA_WAW = 34359738368; FI_EP_UNSPEC = 0; FI_EP_MSG = 1; FI_EP_DGRAM = 2; FI_EP_RDM = 3;
+    FI_ORDER_RMA_RAW = 8589934592; FI_ORDER_RMA_WAW = 34359738368; FI_ORDER_ATOMIC_RAR = 68719476736;
+    FI_ORDER_ATOMIC_RAW = 137438953472; FI_ORDER_ATOMIC_WAR = 274877906944; FI_ORDER_ATOMIC_WAW = 549755813888;
+    FI_FETCH_ATOMIC = 288230376151711744; FI_COMPARE_ATOMIC = 576460752303423488; FI_EP_UNSPEC = 0; FI_EP_MSG = 1; FI_EP_DGRAM = 2; FI_EP_RDM = 3;
     FI_PROTO_UNSPEC = 0;
     FI_TC_UNSPEC = 0; FI_TC_BEST_EFFORT = 512; FI_CONTEXT = 576460752303423488;
     FI_MSG_PREFIX = 288230376151711744; FI_ASYNC_IOV = 144115188075855872; FI_RX_CQ_DATA = 72057594037927936;

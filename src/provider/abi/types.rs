@@ -193,7 +193,13 @@ pub struct fi_ops_domain {
     pub poll_open: unsafe extern "C" fn(*mut fid_domain, *mut fi_poll_attr, *mut *mut fid_poll) -> c_int,
     pub stx_ctx: Slot,
     pub srx_ctx: Slot,
-    pub query_atomic: Slot,
+    pub query_atomic: unsafe extern "C" fn(
+        *mut fid_domain,
+        c_int,
+        c_int,
+        *mut super::endpoint::fi_atomic_attr,
+        u64,
+    ) -> c_int,
     pub query_collective: Slot,
     pub endpoint2:
         unsafe extern "C" fn(*mut fid_domain, *mut fi_info, *mut *mut fid_ep, u64, *mut c_void) -> c_int,

@@ -189,6 +189,15 @@ impl Core {
     }
 }
 
+/// The parameters of a domain.
+///
+/// # Safety
+/// An open domain.
+pub(super) unsafe fn parameters<'a>(domain: *mut fid_domain) -> &'a Parameters {
+    // SAFETY: the caller's.
+    &unsafe { &*domain.cast::<Object>() }.core.parameters
+}
+
 static OPS: fi_ops = operations(close, bind, no_control);
 
 static DOMAIN_OPS: fi_ops_domain = fi_ops_domain {
@@ -201,7 +210,7 @@ static DOMAIN_OPS: fi_ops_domain = fi_ops_domain {
     poll_open: poll::open,
     stx_ctx: NONE,
     srx_ctx: NONE,
-    query_atomic: NONE,
+    query_atomic: super::atomic::query,
     query_collective: NONE,
     endpoint2: open_endpoint2,
     xpu_ctx: NONE,

@@ -11,10 +11,10 @@ use libc::{c_int, c_void, size_t, ssize_t};
 
 use super::domain::{self, Core};
 use super::object::{self, Hold, head, operations};
-use super::unsupported::{ATOMIC, COLLECTIVE, NONE};
-use super::{counter, event_queue, message, queue, rma, tagged, text, vector};
+use super::unsupported::{COLLECTIVE, NONE};
+use super::{counter, event_queue, message, queue, rma, tagged, vector};
 use crate::endpoint::Address;
-use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_cm, fi_ops_ep, fid, fid_domain, fid_ep, version};
+use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_ep, fid, fid_domain, fid_ep, version};
 use crate::provider::address::Name;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
@@ -32,6 +32,8 @@ pub(super) struct Extra {
     is_injecting: AtomicBool,
     /// `FI_RMA` is among its capabilities.
     has_remote_access: bool,
+    /// `FI_ATOMIC` is.
+    has_atomics: bool,
     /// The event queue that it is bound to.
     events: Mutex<Option<Hold>>,
 }
@@ -52,16 +54,17 @@ pub(super) unsafe extern "C" fn open(
         let state = unsafe { state(info, core) }?;
         let is_injecting = AtomicBool::new(state.transmit.op_flags & abi::FI_INJECT != 0);
         let has_remote_access = info.caps & abi::FI_RMA != 0;
-        let extra = Extra { is_injecting, has_remote_access, events: Mutex::default() };
+        let has_atomics = info.caps & abi::FI_ATOMIC != 0;
+        let extra = Extra { is_injecting, has_remote_access, has_atomics, events: Mutex::default() };
         let index = core.with(|all| Ok(all.endpoints.insert(state)))?;
         let head = fid_ep {
             fid: head(abi::FI_CLASS_EP, context, &OPS),
             ops: &raw const EP_OPS,
-            cm: &raw const CM_OPS,
+            cm: &raw const super::cm::OPS,
             msg: &raw const message::OPS,
             rma: &raw const rma::OPS,
             tagged: &raw const tagged::OPS,
-            atomic: &raw const ATOMIC,
+            atomic: &raw const super::atomic::OPS,
             collective: &raw const COLLECTIVE,
         };
         // SAFETY: the application's: a place for the endpoint.
@@ -90,7 +93,8 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
     let limit = usize::try_from(core.parameters.inject_size).unwrap_or(usize::MAX);
     // Without a direction both are meant (`fi_getinfo(3)`); without messages neither.
     let directions = info.caps & (abi::FI_SEND | abi::FI_RECV);
-    let has_messages = info.caps & abi::FI_RMA == 0 || info.caps & (abi::FI_MSG | abi::FI_TAGGED) != 0;
+    let has_messages =
+        info.caps & (abi::FI_RMA | abi::FI_ATOMIC) == 0 || info.caps & (abi::FI_MSG | abi::FI_TAGGED) != 0;
     let side = |direction, op_flags: Option<u64>| Side {
         op_flags: op_flags.unwrap_or_default(),
         is_shut: !has_messages || directions != 0 && directions & direction == 0,
@@ -185,6 +189,11 @@ impl Object {
         if self.extra.has_remote_access { Ok(()) } else { fail(abi::FI_ENOSYS) }
     }
 
+    /// Whether there are calls of `fi_atomic(3)`.
+    pub(super) fn has_atomics(&self) -> Outcome<()> {
+        if self.extra.has_atomics { Ok(()) } else { fail(abi::FI_ENOSYS) }
+    }
+
     /// Whether calls that take no flags copy what they send.
     #[inline]
     pub(super) fn is_injecting(&self) -> bool {
@@ -197,7 +206,7 @@ impl Object {
     }
 
     /// Have its state, before it is enabled.
-    fn before_enable<R>(&self, call: impl FnOnce(&mut EndpointState) -> Outcome<R>) -> Outcome<R> {
+    pub(super) fn before_enable<R>(&self, call: impl FnOnce(&mut EndpointState) -> Outcome<R>) -> Outcome<R> {
         self.domain.with(|state| call(not_enabled(state, self.index)?))
     }
 
@@ -533,43 +542,6 @@ unsafe extern "C" fn transmit_room(ep: *mut fid_ep) -> ssize_t {
     size(|| object.domain.with(|state| Ok(state.endpoint(object.index)?.tx_size)))
 }
 
-unsafe extern "C" fn set_name(fid: *mut fid, address: *mut c_void, length: size_t) -> c_int {
-    integer(|| {
-        if address.is_null() {
-            return fail(abi::FI_EINVAL);
-        }
-        // SAFETY: the application's: an open endpoint.
-        let object = unsafe { of(fid.cast()) };
-        // SAFETY: the application's: so many bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), length) };
-        let name = Name::decode(bytes).ok_or(code(abi::FI_EINVAL))?;
-        object.before_enable(|state| {
-            state.source = name.address();
-            Ok(0)
-        })
-    })
-}
-
-/// Before it is enabled there is a name only if a port was given.
-unsafe extern "C" fn get_name(fid: *mut fid, address: *mut c_void, length: *mut size_t) -> c_int {
-    integer(|| {
-        // SAFETY: the application's: an open endpoint.
-        let object = unsafe { of(fid.cast()) };
-        object.domain.with(|state| {
-            let state = state.endpoint(object.index)?;
-            let name = Name::new(state.source);
-            let bytes = match &state.endpoint {
-                Some(endpoint) => endpoint.name(),
-                None if state.source.port() != 0 => name.bytes(),
-                None => return fail(abi::FI_EOPBADSTATE),
-            };
-            // SAFETY: the application's: room of the length that it says.
-            unsafe { text::write_name(bytes, address.cast(), length) }?;
-            Ok(0)
-        })
-    })
-}
-
 static OPS: fi_ops = operations(close, bind, control);
 
 static EP_OPS: fi_ops_ep = fi_ops_ep {
@@ -582,17 +554,4 @@ static EP_OPS: fi_ops_ep = fi_ops_ep {
     rx_size_left: receive_room,
     tx_size_left: transmit_room,
     export_xpu: NONE,
-};
-
-static CM_OPS: fi_ops_cm = fi_ops_cm {
-    size: size_of::<fi_ops_cm>(),
-    setname: set_name,
-    getname: get_name,
-    getpeer: NONE,
-    connect: NONE,
-    listen: NONE,
-    accept: NONE,
-    reject: NONE,
-    shutdown: NONE,
-    join: NONE,
 };

@@ -3,6 +3,8 @@
 //! Every function here is called by an application, through a table. Each reads what it was given, and asks the
 //! domain's state; nothing is decided here.
 
+mod atomic;
+mod cm;
 mod counter;
 mod domain;
 mod endpoint;

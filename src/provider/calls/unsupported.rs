@@ -2,7 +2,7 @@
 
 use libc::ssize_t;
 
-use crate::provider::abi::{self, Slot, fi_ops_atomic, fi_ops_collective};
+use crate::provider::abi::{self, Slot, fi_ops_collective};
 
 /// `-FI_ENOSYS` to every call.
 ///
@@ -14,23 +14,6 @@ unsafe extern "C" fn no_such_call() -> ssize_t {
 
 /// For slots.
 pub(super) const NONE: Slot = Some(no_such_call);
-
-pub(super) static ATOMIC: fi_ops_atomic = fi_ops_atomic {
-    size: size_of::<fi_ops_atomic>(),
-    write: NONE,
-    writev: NONE,
-    writemsg: NONE,
-    inject: NONE,
-    readwrite: NONE,
-    readwritev: NONE,
-    readwritemsg: NONE,
-    compwrite: NONE,
-    compwritev: NONE,
-    compwritemsg: NONE,
-    writevalid: NONE,
-    readwritevalid: NONE,
-    compwritevalid: NONE,
-};
 
 pub(super) static COLLECTIVE: fi_ops_collective = fi_ops_collective {
     size: size_of::<fi_ops_collective>(),

@@ -10,7 +10,7 @@ mod interfaces;
 mod memory;
 mod offer;
 
-pub(super) use self::offer::RMA_IOV_LIMIT;
+pub(super) use self::offer::{IOV_LIMIT, RMA_IOV_LIMIT};
 
 #[cfg(test)]
 mod tests;

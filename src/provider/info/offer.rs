@@ -60,7 +60,8 @@ pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) ->
     check_names(hints)?;
     check(hints.caps & !ours == 0, "capabilities that are not offered")?;
     // Remote memory access is for who asks for it alone.
-    let caps = if hints.caps == 0 { ours & !REMOTE } else { filled(hints.caps) | SECONDARY };
+    let caps =
+        if hints.caps == 0 { ours & !(REMOTE | abi::FI_ATOMIC) } else { filled(hints.caps) | SECONDARY };
     if let Some(ep) = &hints.ep {
         check_endpoint(ep, caps)?;
     }
@@ -79,19 +80,25 @@ pub(super) fn all_caps(api: u32) -> u64 {
     } else {
         0
     };
-    SPACES | DIRECTIONS | REMOTE | abi::FI_DIRECTED_RECV | abi::FI_SOURCE | SECONDARY | later
+    SPACES | DIRECTIONS | REMOTE | abi::FI_ATOMIC | abi::FI_DIRECTED_RECV | abi::FI_SOURCE | SECONDARY | later
 }
 
 /// Without a direction both are meant (`fi_getinfo(3)`).
 fn filled(caps: u64) -> u64 {
     let messages = if caps & DIRECTIONS == 0 && caps & SPACES != 0 { DIRECTIONS } else { 0 };
-    let remote = if caps & REMOTE_DIRECTIONS == 0 && caps & abi::FI_RMA != 0 { REMOTE_DIRECTIONS } else { 0 };
+    let remote = if caps & REMOTE_DIRECTIONS == 0 && caps & (abi::FI_RMA | abi::FI_ATOMIC) != 0 {
+        REMOTE_DIRECTIONS
+    } else {
+        0
+    };
     caps | messages | remote
 }
 
 /// The order that holds with these capabilities.
 pub(super) const fn order(caps: u64) -> u64 {
-    if caps & abi::FI_RMA == 0 { abi::FI_ORDER_SAS } else { abi::FI_ORDER_SAS | REMOTE_ORDER }
+    let remote = if caps & abi::FI_RMA == 0 { 0 } else { REMOTE_ORDER };
+    let atomic = if caps & abi::FI_ATOMIC == 0 { 0 } else { ATOMIC_ORDER };
+    abi::FI_ORDER_SAS | remote | atomic
 }
 
 fn check(holds: bool, reason: Reason) -> Result<(), Reason> {
@@ -134,7 +141,7 @@ fn check_endpoint(ep: &fi_ep_attr, caps: u64) -> Result<(), Reason> {
 }
 
 fn tx_offer(caps: u64, hints: Option<&fi_tx_attr>, parameters: &Parameters) -> Result<TxOffer, Reason> {
-    let ours = caps & (SPACES | abi::FI_SEND | abi::FI_RMA | abi::FI_READ | abi::FI_WRITE);
+    let ours = caps & (SPACES | abi::FI_SEND | abi::FI_RMA | abi::FI_ATOMIC | abi::FI_READ | abi::FI_WRITE);
     let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let mut offer = TxOffer {
         caps: ours,
@@ -202,7 +209,8 @@ fn domain_offer(
         control_progress: narrow(abi::FI_PROGRESS_AUTO),
         data_progress: narrow(manual),
         av_type: 0,
-        mr_mode: 0,
+        // Before API 1.5 there are FI_MR_BASIC and FI_MR_SCALABLE alone; who asks for neither chooses keys himself.
+        mr_mode: if api < version(1, 5) { MR_SCALABLE } else { 0 },
         tclass: 0,
         cq_data_size: if parameters.cq_data { CQ_DATA_SIZE } else { 0 },
     };
@@ -236,12 +244,17 @@ fn domain_offer(
     }
     offer.av_type = hints.av_type;
     offer.tclass = hints.tclass;
-    // FI_MR_BASIC and FI_MR_SCALABLE of API 1.4: whichever is asked for, since keys are of no use here.
-    if hints.mr_mode == 1 || hints.mr_mode == 2 {
+    // Either of them, by whichever API it is asked for.
+    if hints.mr_mode == MR_BASIC || hints.mr_mode == MR_SCALABLE {
         offer.mr_mode = hints.mr_mode;
     }
     Ok(offer)
 }
+
+#[expect(clippy::cast_possible_truncation, reason = "small")]
+const MR_BASIC: i32 = abi::FI_MR_BASIC as i32;
+#[expect(clippy::cast_possible_truncation, reason = "small")]
+const MR_SCALABLE: i32 = abi::FI_MR_SCALABLE as i32;
 
 #[expect(clippy::cast_possible_truncation, reason = "enumerations are small")]
 const fn narrow(value: u64) -> u32 {
@@ -275,6 +288,9 @@ const REMOTE_ORDER: u64 = abi::FI_ORDER_RAR
     | abi::FI_ORDER_RMA_RAR
     | abi::FI_ORDER_RMA_RAW
     | abi::FI_ORDER_RMA_WAW;
+/// Each operation on values is done when it comes, in order, and what was there is kept then.
+const ATOMIC_ORDER: u64 =
+    abi::FI_ORDER_ATOMIC_RAR | abi::FI_ORDER_ATOMIC_RAW | abi::FI_ORDER_ATOMIC_WAR | abi::FI_ORDER_ATOMIC_WAW;
 /// Of this project alone: the highest bit says so.
 pub(super) const PROTOCOL: u32 = 0x8000_746d;
 pub(super) const PROTOCOL_VERSION: u32 = 1;
@@ -283,13 +299,13 @@ const _: () = assert!(MESSAGE_MAX as u64 == crate::endpoint::MESSAGE_MAX, "longe
 const CQ_DATA_SIZE: usize = 4;
 pub(super) const MR_KEY_SIZE: usize = 8;
 /// What an io vector of a message may have. The kernel takes 1,024 at once.
-pub(super) const IOV_LIMIT: usize = 8;
+pub(in crate::provider) const IOV_LIMIT: usize = 8;
 /// Stretches of a peer's memory in one call.
 pub(in crate::provider) const RMA_IOV_LIMIT: usize = 8;
 
 /// The same, with these capabilities.
 pub(super) const fn rma_iov_limit(caps: u64) -> usize {
-    if caps & abi::FI_RMA == 0 { 0 } else { RMA_IOV_LIMIT }
+    if caps & (abi::FI_RMA | abi::FI_ATOMIC) == 0 { 0 } else { RMA_IOV_LIMIT }
 }
 /// Of completion queues, endpoints and so on; nothing limits them but memory and descriptors.
 pub(super) const OBJECTS_MAX: usize = 1 << 16;

@@ -75,6 +75,19 @@ fn the_hints_of_open_mpi_4_1_4_are_served() {
     }
 }
 
+/// `FI_MR_UNSPEC` is 0 there, and fi_domain(3) lets the provider choose one of the two.
+#[test]
+fn before_api_1_5_memory_is_registered_as_asked_or_scalable_and_never_without_a_word() {
+    let mode = |api, mr_mode| {
+        let asked =
+            Hints { caps: FI_MSG | FI_RMA, domain: Some(fi_domain_attr { mr_mode, ..blank() }), ..hints() };
+        offer(api, Some(&asked), &parameters()).unwrap().domain.mr_mode
+    };
+    assert_eq!([0, 1, 2].map(|asked| mode(version(1, 0), asked)), [2, 1, 2]);
+    assert_eq!([0, 1, 2].map(|asked| mode(version(1, 5), asked)), [0, 1, 2]);
+    assert_eq!(offer(version(1, 4), None, &parameters()).unwrap().domain.mr_mode, 2);
+}
+
 #[test]
 fn the_hints_of_open_mpi_5_0_11_are_served_in_its_second_try_without_accelerators() {
     let first = open_mpi(FI_MSG | FI_HMEM, FI_MR_HMEM | FI_MR_ALLOCATED, FI_THREAD_DOMAIN);
@@ -124,7 +137,7 @@ fn without_hints_everything_is_offered_and_capabilities_of_api_2_to_api_2_alone(
     let old = offer(version(1, 17), None, &parameters()).unwrap();
     let new = offer(version(2, 0), None, &parameters()).unwrap();
     let remote = abi::FI_READ | abi::FI_WRITE | abi::FI_REMOTE_READ | abi::FI_REMOTE_WRITE;
-    let asked_for = FI_RMA | remote | abi::FI_RMA_EVENT;
+    let asked_for = FI_RMA | abi::FI_ATOMIC | remote | abi::FI_RMA_EVENT;
     assert_eq!(old.caps, all_caps(version(1, 17)) & !asked_for);
     assert_eq!(old.caps & (0b1_1111 << 44), 0, "bits 44 to 48 mean something else in API 1");
     assert_ne!(new.caps & FI_TAGGED_DIRECTED_RECV, 0);
@@ -152,8 +165,6 @@ fn what_is_not_offered_is_refused() {
         offer(version(1, 17), Some(&asked), &parameters()).is_err()
     };
     assert!(!refused(|_| {}));
-    assert!(refused(|h| h.caps = abi::FI_ATOMIC));
-    assert!(refused(|h| h.caps = FI_RMA | abi::FI_ATOMIC));
     assert!(refused(|h| h.caps = FI_MSG | FI_HMEM));
     for kind in [abi::FI_EP_MSG, abi::FI_EP_DGRAM] {
         let mut asked = hints();
@@ -197,6 +208,12 @@ fn remote_memory_access_is_listed_where_it_is_asked_for_with_the_order_that_hold
     };
     assert!(ordered(FI_RMA, holds) && !ordered(FI_RMA, holds | abi::FI_ORDER_WAR));
     assert!(!ordered(FI_MSG, 0), "what is not there has no order");
+    let atomic = 0xf << 36;
+    assert_eq!(
+        asked(FI_MSG | abi::FI_ATOMIC).caps & (directions | FI_RMA | abi::FI_ATOMIC),
+        directions | abi::FI_ATOMIC
+    );
+    assert_eq!((order(abi::FI_ATOMIC) & atomic, order(FI_RMA) & atomic), (atomic, 0));
 }
 
 #[test]

@@ -37,6 +37,9 @@ impl Places<'_> {
             (_, Completed::WrittenByPeer { key, length, cq_data, source }) => {
                 return self.handle_peers(state, *key, true, written(*length, *cq_data, *source));
             }
+            (_, Completed::OperatedByPeer { key, is_read, .. }) => {
+                return self.handle_peers(state, *key, !is_read, None);
+            }
             (_, Completed::ReadByPeer { key, .. }) => return self.handle_peers(state, *key, false, None),
             (Some(true), _) => state.remote.read,
             (Some(false), _) => state.remote.write,
@@ -97,8 +100,8 @@ fn entry(completion: &Completion, marks: Marks) -> (Entry, bool) {
     };
     let direction = if marks.is_receive() { abi::FI_RECV } else { abi::FI_SEND };
     let flags = match marks.is_read() {
-        Some(true) => abi::FI_RMA | abi::FI_READ,
-        Some(false) => abi::FI_RMA | abi::FI_WRITE,
+        Some(true) => marks.kind() | abi::FI_READ,
+        Some(false) => marks.kind() | abi::FI_WRITE,
         None => space | direction,
     };
     let mut entry =
@@ -109,7 +112,8 @@ fn entry(completion: &Completion, marks: Marks) -> (Entry, bool) {
         | Completed::Written
         | Completed::Read
         | Completed::WrittenByPeer { .. }
-        | Completed::ReadByPeer { .. } => {}
+        | Completed::ReadByPeer { .. }
+        | Completed::OperatedByPeer { .. } => {}
         Completed::Received { message, address, placed, released } => {
             show(&mut entry, message);
             entry.buffer = *address;

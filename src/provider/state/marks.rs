@@ -1,5 +1,7 @@
 //! What the provider remembers of an operation while the endpoint has it: 32 bits that come back with the completion.
 
+use crate::provider::abi;
+
 /// Bits of an operation, and the place of its io vector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::provider) struct Marks(pub(in crate::provider) u32);
@@ -13,6 +15,8 @@ impl Marks {
     const WRITE: u32 = 4;
     /// It reads a peer's memory.
     const READ: u32 = 8;
+    /// It does so by an operation on values.
+    const ATOMIC: u32 = 16;
     const VECTOR_SHIFT: u32 = 8;
     /// So many io vectors can be remembered at once.
     pub(in crate::provider) const VECTORS_MAX: usize = (1 << (32 - Self::VECTOR_SHIFT)) - 1;
@@ -26,6 +30,16 @@ impl Marks {
     pub(in crate::provider) const fn remote(is_read: bool, is_reported: bool) -> Self {
         let Self(marks) = Self::new(false, is_reported);
         Self(marks | if is_read { Self::READ } else { Self::WRITE })
+    }
+
+    /// The same, by an operation on values.
+    pub(in crate::provider) const fn atomic(is_read: bool, is_reported: bool) -> Self {
+        Self(Self::remote(is_read, is_reported).0 | Self::ATOMIC)
+    }
+
+    /// Which kind of access to a peer's memory it is.
+    pub(in crate::provider) const fn kind(self) -> u64 {
+        if self.0 & Self::ATOMIC == 0 { abi::FI_RMA } else { abi::FI_ATOMIC }
     }
 
     /// Whether it is one of memory: a read, or a write.

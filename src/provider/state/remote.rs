@@ -3,7 +3,8 @@
 use super::State;
 use super::marks::Marks;
 use super::transfer::{Flags, Memory, SEND_FLAGS};
-use crate::endpoint::{Address, Local, RemoteAccess, SendRefused};
+use crate::atomics::{AtomicOp, AtomicType};
+use crate::endpoint::{Address, AtomicAccess, Local, RemoteAccess, SendRefused};
 use crate::provider::abi;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail};
@@ -75,6 +76,69 @@ impl State {
             Err(SendRefused::Again) => {
                 self.progress(index, now());
                 Ok(ask(self.endpoint(index)?.enabled()?, call.is_read, &access)?)
+            }
+            asked => Ok(asked?),
+        }
+    }
+}
+
+/// An operation on values of a peer's memory, as a call says it.
+#[derive(Clone, Copy)]
+pub(in crate::provider) struct AtomicRequest<'a> {
+    pub(in crate::provider) op: AtomicOp,
+    pub(in crate::provider) of: AtomicType,
+    pub(in crate::provider) to: u64,
+    pub(in crate::provider) operands: &'a [u8],
+    pub(in crate::provider) compares: &'a [u8],
+    /// Where what was there goes.
+    pub(in crate::provider) fetched: Option<&'a Vec<Segment>>,
+    pub(in crate::provider) remote: &'a [RemoteStretch],
+    pub(in crate::provider) context: u64,
+    pub(in crate::provider) flags: Flags,
+}
+
+impl State {
+    /// Do an operation on values of a peer's memory. What was asked for with `FI_MORE` before goes out if this is refused.
+    pub(in crate::provider) fn operate(
+        &mut self,
+        index: usize,
+        request: &AtomicRequest<'_>,
+    ) -> Outcome<usize> {
+        let asked = self.try_operate(index, request);
+        if asked.is_err() {
+            self.flush(index);
+        }
+        self.tell_waiting(index);
+        asked.map(|()| 0)
+    }
+
+    fn try_operate(&mut self, index: usize, request: &AtomicRequest<'_>) -> Outcome<()> {
+        let state = self.endpoint(index)?;
+        let (flags, is_reported) = request.flags.resolve(&state.transmit);
+        // Remote CQ data goes with none.
+        if flags & !(SEND_FLAGS & !abi::FI_REMOTE_CQ_DATA) != 0 {
+            return fail(abi::FI_EBADFLAGS);
+        }
+        let AtomicRequest { op, of, to, operands, compares, fetched, remote, context, .. } = *request;
+        let access = AtomicAccess {
+            to: Address(to),
+            op,
+            of,
+            operands,
+            compares,
+            fetched: fetched.map(Vec::as_slice),
+            remote,
+            more: flags & abi::FI_MORE != 0,
+            context,
+            flags: Marks::atomic(fetched.is_some(), is_reported).0,
+        };
+        let endpoint = self.endpoint(index)?.enabled()?;
+        endpoint.tell_time(now());
+        match endpoint.operate(&access) {
+            // The way forward may be here already.
+            Err(SendRefused::Again) => {
+                self.progress(index, now());
+                Ok(self.endpoint(index)?.enabled()?.operate(&access)?)
             }
             asked => Ok(asked?),
         }

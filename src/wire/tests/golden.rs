@@ -1,9 +1,10 @@
 //! Every message, byte by byte, as docs/wire.md says it.
 
 use super::*;
+use crate::atomics::{AtomicOp, AtomicType};
 
 /// Name, bytes, and the message they stand for.
-pub(super) const GOLDEN: [(&str, &str, Message<'static>); 34] = [
+pub(super) const GOLDEN: [(&str, &str, Message<'static>); 36] = [
     (
         "eager",
         "03 000000  00001200  0123456789abcdef  68656c6c6f",
@@ -262,6 +263,38 @@ pub(super) const GOLDEN: [(&str, &str, Message<'static>); 34] = [
             operation: operation(0x12),
             place: 3,
             payload: Payload::new(b"hi"),
+        })),
+    ),
+    (
+        "remote atomic, compare and swap of two values",
+        "00 36 0e 00  00000012  0123456789abcdef 0000000000001000 0000000000000004  0000000000000003
+                      0c 03 000000000000  01000200 0300ff00",
+        Message::Control(Control::RemoteAtomic(RemoteAtomic {
+            operation: operation(0x12),
+            is_last: true,
+            fetches: true,
+            is_little: true,
+            stretch: stretch(4),
+            place: 3,
+            op: AtomicOp::SwapIfEqual,
+            of: AtomicType::U16,
+            payload: Payload::new(&[1, 0, 2, 0, 3, 0, 0xff, 0]),
+        })),
+    ),
+    (
+        "remote atomic, a sum from a big-endian host",
+        "00 36 00 00  00000012  0123456789abcdef 0000000000001000 0000000000000008  0000000000000000
+                      02 07 000000000000  0000000000000005",
+        Message::Control(Control::RemoteAtomic(RemoteAtomic {
+            operation: operation(0x12),
+            is_last: false,
+            fetches: false,
+            is_little: false,
+            stretch: stretch(8),
+            place: 0,
+            op: AtomicOp::Sum,
+            of: AtomicType::U64,
+            payload: Payload::new(&[0, 0, 0, 0, 0, 0, 0, 5]),
         })),
     ),
     (

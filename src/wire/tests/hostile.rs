@@ -112,7 +112,7 @@ fn every_first_and_second_byte_is_known_or_an_error_that_names_it() {
             let mut bytes = bytes(hex);
             bytes[1] = value;
             judge(&bytes, bytes.len() / 2);
-            let known = if bytes[0] == 0 { (0x21..=0x35).contains(&value) } else { value == 0 };
+            let known = if bytes[0] == 0 { (0x21..=0x36).contains(&value) } else { value == 0 };
             assert!(known || decode(&bytes).is_err(), "second byte {value:#x} behind {}", bytes[0]);
         }
     }

@@ -6,6 +6,7 @@ mod hostile;
 mod properties;
 
 use super::*;
+use crate::atomics::{AtomicCall, AtomicOp, AtomicType};
 use crate::ids::Tag;
 use golden::GOLDEN;
 
@@ -122,6 +123,30 @@ impl Shape {
             20 => {
                 let place = b.min(u64::MAX - payload.length());
                 Control::RemoteData(RemoteData { operation, place, payload })
+            }
+            22 => {
+                let length = payload.length();
+                if length == 0 || length > RemoteAtomic::STRETCH_MAX {
+                    return Message::Control(Control::Delivered(operation));
+                }
+                let is_whole = |of: &AtomicType| length.is_multiple_of(of.size() as u64);
+                let types: Vec<AtomicType> = AtomicType::ALL.into_iter().filter(is_whole).collect();
+                let of = types[usize::from(self.flags) % types.len()];
+                let fetching = AtomicOp::ALL.into_iter().filter(|op| op.is_valid(of, AtomicCall::Fetch));
+                let ops: Vec<AtomicOp> = fetching.filter(|op| op.operands() == 1).collect();
+                let op = ops[usize::from(self.small) % ops.len()];
+                let fetches = self.small.is_multiple_of(2);
+                Control::RemoteAtomic(RemoteAtomic {
+                    operation,
+                    is_last: self.small.is_multiple_of(3),
+                    fetches,
+                    is_little: self.small.is_multiple_of(5),
+                    stretch: RemoteStretch { key: a, address: c.min(u64::MAX - length), length },
+                    place: if fetches { b.min(u64::MAX - length) } else { 0 },
+                    op,
+                    of,
+                    payload,
+                })
             }
             21 => {
                 let status = RemoteStatus::from_byte(self.small % 5).unwrap();

@@ -1,6 +1,7 @@
 //! Whatever can be said survives the wire; whatever cannot is refused before it is written.
 
 use super::*;
+use crate::atomics::{AtomicOp, AtomicType};
 use proptest::prelude::*;
 
 fn shapes() -> impl Strategy<Value = Shape> {
@@ -128,6 +129,17 @@ fn what_cannot_be_said_is_refused_before_it_is_written() {
     );
     let operation = OperationId::MAX;
     let write = RemoteWrite { operation, is_last: false, stretch, offset: 0, cq_data: None, payload: one };
+    let atomic = RemoteAtomic {
+        operation,
+        is_last: false,
+        fetches: false,
+        is_little: true,
+        stretch,
+        place: 0,
+        op: AtomicOp::Sum,
+        of: AtomicType::U8,
+        payload: one,
+    };
     let refused = HelloRefused { reason: RefusedHello::Busy, version_min: 0, version_max: 1 };
     let control = [
         Control::Untagged(Untagged { context, cq_data: Some(0), payload: one }),
@@ -151,6 +163,21 @@ fn what_cannot_be_said_is_refused_before_it_is_written() {
         }),
         Control::RemoteData(RemoteData { operation: OperationId::MAX, place: u64::MAX, payload: one }),
         Control::RemoteData(RemoteData { operation: OperationId::MAX, place: 0, payload: empty }),
+        Control::RemoteAtomic(RemoteAtomic { place: 1, ..atomic }),
+        Control::RemoteAtomic(RemoteAtomic { of: AtomicType::U16, ..atomic }),
+        Control::RemoteAtomic(RemoteAtomic { payload: empty, ..atomic }),
+        Control::RemoteAtomic(RemoteAtomic { op: AtomicOp::Read, payload: empty, ..atomic }),
+        Control::RemoteAtomic(RemoteAtomic { op: AtomicOp::SwapIfEqual, ..atomic }),
+        Control::RemoteAtomic(RemoteAtomic { op: AtomicOp::Read, fetches: true, ..atomic }),
+        Control::RemoteAtomic(RemoteAtomic {
+            stretch: RemoteStretch { length: 0, ..atomic.stretch },
+            payload: empty,
+            ..atomic
+        }),
+        Control::RemoteAtomic(RemoteAtomic {
+            stretch: RemoteStretch { length: 1025, ..atomic.stretch },
+            ..atomic
+        }),
         Control::HelloRefused(refused),
         Control::HelloRefused(HelloRefused { version_min: 2, ..refused }),
     ];

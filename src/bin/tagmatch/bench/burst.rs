@@ -259,6 +259,7 @@ impl<'a> Bursts<'a> {
                 | Completed::Written
                 | Completed::Read
                 | Completed::WrittenByPeer { .. }
+                | Completed::OperatedByPeer { .. }
                 | Completed::ReadByPeer { .. }
                 | Completed::Failed(_)) => return Err(format!("an operation ended with {other:?}")),
             }

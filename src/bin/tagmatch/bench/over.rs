@@ -104,6 +104,7 @@ impl Endpoints {
                 | Completed::Written
                 | Completed::Read
                 | Completed::WrittenByPeer { .. }
+                | Completed::OperatedByPeer { .. }
                 | Completed::ReadByPeer { .. }
                 | Completed::Failed(_)) => {
                     return Err(Fault::new(format!("{context} ended with {other:?}")));

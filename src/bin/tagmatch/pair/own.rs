@@ -141,6 +141,7 @@ impl Port for Own {
             | Completed::Written
             | Completed::Read
             | Completed::WrittenByPeer { .. }
+            | Completed::OperatedByPeer { .. }
             | Completed::ReadByPeer { .. }
             | Completed::Failed(_)) => Err(format!("operation {context} ended with {other:?}")),
         }
