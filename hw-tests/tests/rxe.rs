@@ -53,7 +53,7 @@ fn run(hosts: u32, script: &str) -> String {
     let options = Options {
         backend: Backend::Qemu,
         hosts,
-        timeout: std::time::Duration::from_secs(if extent.is_empty() { 7200 } else { 600 }),
+        timeout: std::time::Duration::from_secs(if extent.is_empty() { 7200 } else { 1500 }),
         cache: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("rxe")),
         install: true,
         ..Options::new(vec!["sh".into(), "-c".into(), script.into()])

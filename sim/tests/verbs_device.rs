@@ -11,6 +11,7 @@ use tagmatch::device::Device;
 use tagmatch::device::soft::switches::{HandBack, Switches};
 use tagmatch::device::verbs::device::{Message, SendError, Sending};
 use tagmatch::device::verbs::error::{TagMatchingRefusal, VerbsError};
+use tagmatch::device::verbs::queue_pair::Patience;
 use tagmatch::device::verbs::{HostMemory, TagMatching, VerbsConfig, VerbsDevice};
 use tagmatch::ids::{Tag, TagHandle, TransferId};
 use tagmatch::seam::{
@@ -345,6 +346,27 @@ fn sizes_that_make_no_sense_are_refused() {
     assert!(error.contains("4294967295 bytes"), "{error}");
     let error = open(VerbsConfig { spare_buffers: u32::MAX, ..config() });
     assert!(error.contains("must be at least 4294967"), "{error}");
+}
+
+#[test]
+fn queue_pairs_that_would_try_for_ever_are_refused() {
+    let hca = hca(HcaConfig::default());
+    let open = |patience| {
+        let config = VerbsConfig { device: Some(hca.name().to_owned()), patience, ..config() };
+        VerbsDevice::open(config, HostMemory::registered())
+    };
+    let usual = Patience::default();
+    for (patience, said) in [
+        (Patience { retries: 7, ..usual }, "7 retries: at most 6"),
+        (Patience { timeout: 0, ..usual }, "a timeout of 0: from 1 to 31"),
+        (Patience { timeout: 32, ..usual }, "a timeout of 32: from 1 to 31"),
+        (Patience { rnr_retries: 8, ..usual }, "8 retries where there is no receive: at most 7"),
+        (Patience { rnr_timer: 32, ..usual }, "a timer of 32 where there is no receive: at most 31"),
+    ] {
+        let refused = open(patience).unwrap_err();
+        assert!(matches!(refused, VerbsError::Caller(_)) && refused.to_string().contains(said), "{refused}");
+    }
+    assert!(open(Patience { retries: 6, timeout: 31, rnr_retries: 7, rnr_timer: 31 }).is_ok());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::ids::{DeviceId, LinkId, PeerId};
 use crate::wire::{Control, EndpointName, InstanceId, PeerCapabilities};
 
-use super::credits::{Allowance, Balance};
+use super::credits::{Allowance, Balance, SMALL};
 use super::interface::{Address, AddressError, Failure};
 use super::remote::Traffic;
 
@@ -221,6 +221,12 @@ impl Peer {
             not_before: Duration::ZERO,
             error: None,
         }
+    }
+
+    /// How much of a payload goes in one message, where it goes in several: a peer that says it takes less takes
+    /// [`SMALL`] bytes all the same, and is not served a byte at a time.
+    pub(super) const fn piece_length(&self) -> u64 {
+        if self.eager_limit < SMALL { SMALL } else { self.eager_limit }
     }
 
     /// The connection, if messages pass.

@@ -265,7 +265,7 @@ impl Endpoint {
             if wanted == SendFlags::NONE { Awaits::Nothing } else { Awaits::Acknowledgement(wanted) };
         let id = core.begin(peer, send, awaits)?;
         let (buffer, copy) = memory_of(&send.payload);
-        let piece = core.peers[peer].eager_limit.max(1);
+        let piece = core.peers[peer].piece_length();
         let first = SegmentFirst {
             context: context_of(Some(id), wanted, send.cq_data),
             tag: (send.space == Space::Tagged).then_some(send.tag),

@@ -15,7 +15,7 @@ impl Folder {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("tagmatch-test-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("tagmatch-test-{}-{number:03}", std::process::id()));
         fs::create_dir(&path).unwrap();
         // Somebody else runs commands here, too.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

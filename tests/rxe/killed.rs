@@ -59,6 +59,23 @@ fn a_machine_ends_with_the_command_even_if_its_watcher_is_killed_and_the_next_ru
     await_nothing(&stage);
 }
 
+#[test]
+fn a_run_whose_watcher_was_killed_leaves_nothing_at_its_end() {
+    let stage = Stage::new(
+        ": >ready; echo begun >out; until [ -e go ]; do sleep 0.1; done; echo 0 >rc.new; mv rc.new rc; exec sleep 3600",
+    );
+    let (mut child, mut out) = stage.begun(&["--", "command"]);
+    let run = stage.left().remove(0);
+    for pid in processes_with(&run.display().to_string(), "tagmatch-rxe-watcher") {
+        assert!(Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success());
+    }
+    std::fs::write(run.join("host0/go"), "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    out.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(stage.left(), Vec::<std::path::PathBuf>::new(), "at once");
+    await_nothing(&stage);
+}
+
 /// Processes that have both words among their arguments.
 fn processes_with(one: &str, other: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);

@@ -37,16 +37,16 @@ fn load() -> Fabric {
     Fabric { library, getinfo, freeinfo, dupinfo, fabric, version }
 }
 
-/// A folder with the provider under the name that libfabric looks for.
+/// A folder with the provider under the name that libfabric looks for: beside the test's own program, since only `cargo
+/// build` puts a copy of the library one folder up, and by a relative link, which every test finds or makes alike. One of a
+/// process's own, under its number, would be taken for that of another process with the same number later, and lead to what
+/// was built then.
 fn provider_folder() -> PathBuf {
-    let mut built = std::env::current_exe().unwrap();
-    // Beside the test's own program: only `cargo build` puts a copy one folder up.
-    built.pop();
-    let library = built.join("libtagmatch_fi.so");
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("provider-{}", std::process::id()));
+    let mut folder = std::env::current_exe().unwrap();
+    folder.set_file_name("provider");
     std::fs::create_dir_all(&folder).unwrap();
     let link = folder.join("libtagmatch-fi.so");
-    match std::os::unix::fs::symlink(&library, &link) {
+    match std::os::unix::fs::symlink("../libtagmatch_fi.so", &link) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => panic!("{}: {error}", link.display()),

@@ -2,8 +2,8 @@
 //!
 //! A small shell, the watcher, waits on a pipe that this process holds. When the pipe closes, for whatever reason, also
 //! if this process was killed, the watcher kills the process groups that it was told of and removes the directory. There
-//! is no other way of cleaning up, so that each run tries this one. What is left of a run whose watcher was killed as
-//! well is removed by the next run.
+//! is no other way of cleaning up, so that each run tries this one: a watcher that was killed has a successor at the end of
+//! the run. What is left of a run that was killed together with its watcher is removed by the next run.
 
 use crate::failure::Failure;
 use std::env;
@@ -21,6 +21,8 @@ pub(crate) struct RunDirectory {
     watcher: Child,
     /// Told of process groups; closed at the end.
     pipe: Option<ChildStdin>,
+    /// What it was told.
+    groups: Vec<u32>,
     /// Locked as long as the run lasts.
     _alive: File,
 }
@@ -45,7 +47,7 @@ impl RunDirectory {
                     fs::rename(path.join("new"), path.join(ALIVE))?;
                     let mut watcher = watcher(&path)?;
                     let pipe = watcher.stdin.take();
-                    return Ok(Self { path, watcher, pipe, _alive: alive });
+                    return Ok(Self { path, watcher, pipe, groups: Vec::new(), _alive: alive });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -65,6 +67,7 @@ impl RunDirectory {
             Some(pipe) => writeln!(pipe, "{}", child.id()).and_then(|()| pipe.flush()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
+        self.groups.push(child.id());
         if let Err(error) = told {
             child.kill()?;
             child.wait()?;
@@ -77,8 +80,17 @@ impl RunDirectory {
 impl Drop for RunDirectory {
     fn drop(&mut self) {
         self.pipe = None;
-        // It ends by itself now; if it was killed, the next run does its work.
-        let _ = self.watcher.wait();
+        if self.watcher.wait().is_ok_and(|ended| ended.success()) {
+            return;
+        }
+        // It was killed. If its successor is as well, the next run does its work.
+        let Ok(mut successor) = watcher(&self.path) else { return };
+        if let Some(mut pipe) = successor.stdin.take() {
+            for group in &self.groups {
+                let _ = writeln!(pipe, "{group}");
+            }
+        }
+        let _ = successor.wait();
     }
 }
 

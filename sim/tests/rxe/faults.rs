@@ -1,13 +1,18 @@
 //! What goes wrong on a real wire: peers that are killed, a wire that is cut, addresses and devices that go, few receives,
-//! ends of different MTU. What concerns a peer that is lost ends once each; others notice nothing.
+//! ends of different MTU. What concerns a peer that is lost ends once each; others notice nothing: what they say to each other
+//! all the while comes once, in order and whole (`talk`). In software, and with the soft list.
 //!
 //! Run after the others and one by one: the devices are everybody's.
+
+#[path = "talk.rs"]
+mod talk;
 
 use std::collections::{HashMap, VecDeque};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::endpoints::{endpoint, run, run_changed};
+use super::traffic::TAGS;
 use super::{Memory, RoceDevice, inside};
 use crate::device::transport::Payload;
 use crate::device::verbs::VerbsConfig;
@@ -17,49 +22,57 @@ use crate::ids::{Ignore, Tag};
 use crate::inside::TIMES;
 use crate::seam::Buffer;
 use tagmatch::endpoint::{Address, Completed, Endpoint, Level, Post, Send, SendRefused, Space};
+use talk::Talk;
 
+/// Tests, and with which lists: none is in software.
 macro_rules! faults {
-    ($($name:ident)*) => {
+    ($($name:ident: $lists:expr;)*) => {
         $(#[test]
         fn $name() {
-            inside(concat!(module_path!(), "::", stringify!($name)), each::$name);
+            inside(concat!(module_path!(), "::", stringify!($name)), |devices| {
+                $lists.into_iter().for_each(|tags| each::$name(devices, tags));
+            });
         })*
     };
 }
 
 faults! {
-    with_four_receives_nothing_is_lost
-    with_more_completions_than_the_device_has_nothing_is_lost
-    between_ends_of_different_mtu_nothing_is_lost
-    a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else
-    on_a_wire_that_is_cut_everything_ends_once_and_a_new_connection_works
-    where_the_address_of_a_peer_is_taken_away_everything_ends_once
-    a_device_that_is_deleted_under_an_endpoint_goes_when_that_is_closed
+    with_four_receives_nothing_is_lost: [None];
+    with_more_completions_than_the_device_has_nothing_is_lost: [None];
+    between_ends_of_different_mtu_nothing_is_lost: [Some(TAGS)];
+    a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else: [None, Some(TAGS)];
+    on_a_wire_that_is_cut_everything_ends_once_and_a_new_connection_works: [None, Some(TAGS)];
+    where_the_address_of_a_peer_is_taken_away_everything_ends_once: [None, Some(TAGS)];
+    a_device_that_is_deleted_under_an_endpoint_goes_when_that_is_closed: [None, Some(TAGS)];
 }
 
 mod each {
     use super::*;
 
-    pub(super) fn with_four_receives_nothing_is_lost(devices: &[RoceDevice]) {
+    pub(super) fn with_four_receives_nothing_is_lost(devices: &[RoceDevice], tags: Tags) {
         let few = |config: VerbsConfig| VerbsConfig { unexpected_buffers: 4, spare_buffers: 0, ..config };
-        run_changed(devices, None, &few);
+        run_changed(devices, tags, &few);
     }
 
-    pub(super) fn with_more_completions_than_the_device_has_nothing_is_lost(devices: &[RoceDevice]) {
-        run_changed(devices, None, &|config| VerbsConfig { peers: 20_000, ..config });
+    pub(super) fn with_more_completions_than_the_device_has_nothing_is_lost(
+        devices: &[RoceDevice],
+        tags: Tags,
+    ) {
+        run_changed(devices, tags, &|config| VerbsConfig { peers: 20_000, ..config });
     }
 
-    pub(super) fn between_ends_of_different_mtu_nothing_is_lost(devices: &[RoceDevice]) {
+    pub(super) fn between_ends_of_different_mtu_nothing_is_lost(devices: &[RoceDevice], tags: Tags) {
         shell("ip link set v1 mtu 9000; until ibv_devinfo -d rxe1 | grep -q 'active_mtu:.*4096'; do :; done");
-        run(devices, None);
+        run(devices, tags);
         shell("ip link set v1 mtu 1500; until ibv_devinfo -d rxe1 | grep -q 'active_mtu:.*1024'; do :; done");
     }
 
     pub(super) fn a_peer_killed_at_any_moment_ends_its_own_operations_once_and_nothing_else(
         devices: &[RoceDevice],
+        tags: Tags,
     ) {
-        let mut world = World::new(devices);
-        let rounds = if std::env::var_os("TAGMATCH_NIGHTLY").is_some() { 200 } else { 10 };
+        let mut world = World::new(devices, tags);
+        let rounds = if std::env::var_os("TAGMATCH_NIGHTLY").is_some() { 100 } else { 5 };
         let mut times = Vec::new();
         for round in 0..rounds {
             let victim = Address(VICTIMS + round);
@@ -85,8 +98,9 @@ mod each {
 
     pub(super) fn on_a_wire_that_is_cut_everything_ends_once_and_a_new_connection_works(
         devices: &[RoceDevice],
+        tags: Tags,
     ) {
-        let mut world = World::new(devices);
+        let mut world = World::new(devices, tags);
         world.meet(&devices[1]);
         shell("for end in v0 v1; do tc qdisc add dev $end root netem loss 100%; done");
         let since = Instant::now();
@@ -102,8 +116,11 @@ mod each {
         world.check();
     }
 
-    pub(super) fn where_the_address_of_a_peer_is_taken_away_everything_ends_once(devices: &[RoceDevice]) {
-        let mut world = World::new(devices);
+    pub(super) fn where_the_address_of_a_peer_is_taken_away_everything_ends_once(
+        devices: &[RoceDevice],
+        tags: Tags,
+    ) {
+        let mut world = World::new(devices, tags);
         world.meet(&devices[1]);
         shell("ip address del 10.9.1.1/24 dev v1");
         let since = Instant::now();
@@ -121,8 +138,9 @@ mod each {
 
     pub(super) fn a_device_that_is_deleted_under_an_endpoint_goes_when_that_is_closed(
         devices: &[RoceDevice],
+        tags: Tags,
     ) {
-        let mut world = World::new(devices);
+        let mut world = World::new(devices, tags);
         world.meet(&devices[1]);
         let mut deleting = Command::new("rdma").args(["link", "delete", "rxe1"]).spawn().unwrap();
         for _ in 0..10 {
@@ -139,12 +157,15 @@ mod each {
     }
 }
 
+/// The length of a list, or none.
+type Tags = Option<u32>;
+
 /// The victim: says who it is, then sends and receives whatever there is, until it is killed.
 #[test]
 fn victim() {
     let Ok(survivor) = std::env::var(SURVIVOR) else { return };
     let name: Vec<u8> = survivor.split(' ').map(|byte| byte.parse().unwrap()).collect();
-    let mut own = Other::new(&crate::inside::devices().unwrap()[1]);
+    let mut own = Other::new(&crate::inside::devices().unwrap()[1], None);
     own.endpoint.set_address(SURVIVOR_ADDRESS, &name).unwrap();
     let hello = Memory::new(own.endpoint.name().to_vec()).buffer();
     own.waiting.push_back((HELLO, hello, Level::Inject));
@@ -173,10 +194,10 @@ struct Other {
 }
 
 impl Other {
-    fn new(device: &RoceDevice) -> Self {
+    fn new(device: &RoceDevice, tags: Tags) -> Self {
         let memory = |length| Memory::zeros(length).buffer();
         let mut other = Self {
-            endpoint: endpoint(device, None, &|config| config),
+            endpoint: endpoint(device, tags, &|config| config),
             began: Instant::now(),
             area: memory(LONG),
             short: memory(SHORT),
@@ -240,16 +261,15 @@ impl Other {
 struct World {
     survivor: Endpoint,
     bystander: Endpoint,
+    tags: Tags,
+    /// Of the survivor to the bystander, and back.
+    talks: [Talk; 2],
     other: Option<Other>,
     began: Instant,
     /// By context.
     ends: HashMap<u64, Completed>,
     begun: u64,
     failed: u64,
-    /// Messages to the bystander.
-    sent: u64,
-    taken: u64,
-    number: Buffer,
     area: Buffer,
     hello: Memory,
     short: Buffer,
@@ -257,31 +277,33 @@ struct World {
     chance: u64,
     /// Whoever cannot be reached is tried again.
     is_meeting: bool,
+    is_talking: bool,
 }
 
 impl World {
-    fn new(devices: &[RoceDevice]) -> Self {
-        let open = || endpoint(&devices[0], None, &|config| config);
-        let (mut survivor, bystander) = (open(), open());
+    fn new(devices: &[RoceDevice], tags: Tags) -> Self {
+        let open = || endpoint(&devices[0], tags, &|config| config);
+        let (mut survivor, mut bystander) = (open(), open());
         survivor.set_address(BYSTANDER, bystander.name()).unwrap();
+        bystander.set_address(SURVIVOR_ADDRESS, survivor.name()).unwrap();
         let memory = |length| Memory::zeros(length).buffer();
         let mut world = Self {
             survivor,
             bystander,
+            tags,
+            talks: [Talk::new(), Talk::new()],
             other: None,
             began: Instant::now(),
             ends: HashMap::new(),
             begun: 0,
             failed: 0,
-            sent: 0,
-            taken: 0,
-            number: memory(8),
             area: memory(LONG),
             hello: Memory::zeros(64),
             short: memory(SHORT),
             long: memory(LONG),
             chance: 1,
             is_meeting: false,
+            is_talking: true,
         };
         // What others send is taken, whatever it is.
         (0..4).for_each(|_| world.take());
@@ -299,12 +321,10 @@ impl World {
 
     /// One step of both. They always talk.
     fn step(&mut self) {
-        if self.sent == self.taken {
-            let send = message(BYSTANDER, TALK, self.number, Level::Inject, TALK);
-            if self.survivor.send(&send).is_ok() {
-                self.bystander.post(&post(None, TALK, self.number, TALK)).unwrap();
-                self.sent += 1;
-            }
+        if self.is_talking {
+            let [there, back] = &mut self.talks;
+            there.go_on(&mut self.survivor, BYSTANDER, &mut self.bystander);
+            back.go_on(&mut self.bystander, SURVIVOR_ADDRESS, &mut self.survivor);
         }
         let now = self.began.elapsed();
         self.survivor.progress(now).unwrap();
@@ -313,12 +333,11 @@ impl World {
             other.step();
         }
         while let Some(done) = self.bystander.poll_completion() {
-            assert!(matches!(done.what, Completed::Received { .. }), "the bystander is told {done:?}");
-            self.taken += 1;
+            assert!(self.talks[0].handle(&done), "the bystander is told {done:?}");
         }
         while let Some(done) = self.survivor.poll_completion() {
             match done.context {
-                TALK => assert_eq!(done.what, Completed::Sent, "what is for the bystander goes"),
+                _ if self.talks[1].handle(&done) => {}
                 // A receive whose message was lost half-way has failed.
                 TO_SURVIVOR => self.take(),
                 context => {
@@ -395,7 +414,7 @@ impl World {
     fn meet(&mut self, device: &RoceDevice) {
         let survivor = self.survivor.name().to_vec();
         let other = self.other.get_or_insert_with(|| {
-            let mut other = Other::new(device);
+            let mut other = Other::new(device, self.tags);
             other.endpoint.set_address(SURVIVOR_ADDRESS, &survivor).unwrap();
             other
         });
@@ -424,10 +443,19 @@ impl World {
 
     /// The two have talked all the while, and nothing is left.
     fn check(&mut self) {
-        let taken = self.taken;
-        self.until("they go on talking", |world| world.taken > taken + 10);
-        self.until("sends are over", |world| world.survivor.sends_in_progress() == 0);
-        assert_eq!(self.bystander.statistics().lost, 0);
+        let before = self.talks.each_ref().map(Talk::taken);
+        self.until("they go on talking", |world| {
+            world.talks.iter().zip(before).all(|(talk, before)| talk.taken() > before + 10)
+        });
+        self.is_talking = false;
+        self.until("sends are over", |world| {
+            let ends = [&world.survivor, &world.bystander];
+            ends.iter().all(|end| end.sends_in_progress() == 0) && world.talks.iter().all(Talk::is_over)
+        });
+        let [survivor, bystander] = [&self.survivor, &self.bystander].map(Endpoint::statistics);
+        assert_eq!((bystander.lost, bystander.protocol_errors, survivor.protocol_errors), (0, 0, 0));
+        let is_listed = [survivor, bystander].map(|counted| counted.matched_by_device > 0);
+        assert_eq!(is_listed, [self.tags.is_some(); 2], "{survivor:?}, {bystander:?}");
     }
 }
 
@@ -471,6 +499,5 @@ const SHORT: usize = 1000;
 /// Goes by RDMA READ.
 const LONG: usize = 200_000;
 const HELLO: u64 = 1;
-const TALK: u64 = 2;
 const TO_SURVIVOR: u64 = 10;
 const TO_OTHER: u64 = 20;

@@ -76,7 +76,7 @@ pub(crate) fn on_machines(name: &str, test: impl FnOnce(&Machine)) {
 fn options(command: Vec<std::ffi::OsString>) -> Options {
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("rxe"));
     let is_nightly = std::env::var_os("TAGMATCH_NIGHTLY").is_some();
-    let timeout = Duration::from_secs(if is_nightly { 7200 } else { 600 });
+    let timeout = Duration::from_secs(if is_nightly { 7200 } else { 1500 });
     Options { backend: Backend::Qemu, cache, install: true, timeout, ..Options::new(command) }
 }
 

@@ -77,6 +77,34 @@ impl Default for Patience {
     }
 }
 
+impl Patience {
+    /// What of it no queue pair takes, or lets what a peer that is gone owes never end; `None`: nothing.
+    pub(super) fn fault(&self) -> Option<String> {
+        let Self { timeout, retries, rnr_retries, rnr_timer } = *self;
+        if retries > RETRIES_MAX {
+            Some(format!(
+                "{retries} retries: at most {RETRIES_MAX}, since 7 is for ever on some devices and requests to a peer that \
+                 is gone would never end"
+            ))
+        } else if !(1..=TIMEOUT_MAX).contains(&timeout) {
+            Some(format!("a timeout of {timeout}: from 1 to {TIMEOUT_MAX}, since 0 is for ever"))
+        } else if rnr_retries > RNR_RETRIES_MAX {
+            Some(format!("{rnr_retries} retries where there is no receive: at most {RNR_RETRIES_MAX}"))
+        } else if rnr_timer > TIMEOUT_MAX {
+            Some(format!("a timer of {rnr_timer} where there is no receive: at most {TIMEOUT_MAX}"))
+        } else {
+            None
+        }
+    }
+}
+
+/// What is not taken for "for ever" anywhere.
+const RETRIES_MAX: u8 = 6;
+/// Of three bits.
+const RNR_RETRIES_MAX: u8 = 7;
+/// Of five bits.
+const TIMEOUT_MAX: u8 = 31;
+
 /// Something to send.
 #[derive(Clone, Copy, Debug)]
 pub struct SendRequest<'a> {

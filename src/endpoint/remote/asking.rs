@@ -156,7 +156,7 @@ impl Endpoint {
             let Some(Remote::Asked(asked)) = &mut operation.remote else { return Reached::End };
             let row = &mut core.peers[operation.peer];
             // Of an operation on values no message is long.
-            let limit = if asked.is_read || asked.operands.is_some() { u64::MAX } else { row.eager_limit };
+            let limit = if asked.is_read || asked.operands.is_some() { u64::MAX } else { row.piece_length() };
             let next = asked.sent.and_then(|sent| sent.next(&asked.segments, &asked.stretches, limit));
             let Some((piece, behind)) = next else {
                 asked.sent = None;

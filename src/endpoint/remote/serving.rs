@@ -150,7 +150,7 @@ impl Endpoint {
             let (core, transports) = (&mut self.core, &mut self.transports);
             let token = core.operations.token(id);
             let row = &mut core.peers[peer];
-            let (Some((device, link)), limit) = (row.connected(), row.eager_limit.max(1)) else {
+            let (Some((device, link)), limit) = (row.connected(), row.piece_length()) else {
                 return true;
             };
             let Some(operation) = core.operations.get_mut(id) else { return true };

@@ -155,3 +155,43 @@ fn memory_that_cannot_be_sent_from_ends_its_access_alone() {
         assert_eq!(sim.ended(0, 3), Completed::Written);
     }
 }
+
+/// Messages on their way.
+fn under_way(sim: &Sim) -> usize {
+    sim.world
+        .lock()
+        .connections
+        .iter()
+        .flat_map(|connection| &connection.queues)
+        .map(|queue| queue.len())
+        .sum()
+}
+
+#[test]
+fn a_peer_that_takes_nothing_eagerly_is_not_served_a_byte_at_a_time() {
+    const TEXT: [u8; 6400] = [7; 6400];
+    const PIECES: usize = 100;
+    let config = Config { eager_limit: 0, segmented_limit: 10_000, ..Config::default() };
+    let mut sim = Sim::new(2, 1, Weather::default(), config);
+    let theirs = region(&mut sim, 1);
+    let here = sim.world.allocate(&TEXT);
+    ask(&mut sim, 0, 1, false, here, 0, 1);
+    assert_eq!(under_way(&sim), PIECES, "a write");
+    sim.until("it is written", |sim| sim.of(0, 1) == [Completed::Written]);
+    sim.send(0, &Send { flags: 0, ..message(1, 2, here, 3) });
+    assert_eq!(under_way(&sim), PIECES, "a message in segments");
+    sim.post(1, &receive(2, TEXT.len(), 5));
+    assert_eq!(sim.received(1, 5).0, TEXT);
+    sim.until("it is over", |sim| under_way(sim) == 0);
+    let back = sim.world.allocate(&[0; TEXT.len()]);
+    ask(&mut sim, 0, 1, true, back, 0, 4);
+    assert_eq!(under_way(&sim), 1, "a read is asked for");
+    while under_way(&sim) == 1 {
+        sim.world.lock().now += 1;
+        sim.progress(1);
+    }
+    assert_eq!(under_way(&sim), PIECES, "what is read");
+    sim.until("it is read", |sim| sim.of(0, 4) == [Completed::Read]);
+    assert_eq!(all(&sim, back), TEXT);
+    assert_eq!(sim.world.read(theirs.address, TEXT.len() as u64), TEXT);
+}

@@ -96,6 +96,9 @@ fn checked(config: VerbsConfig, context: &Context, limits: &Limits) -> Result<Ve
         let limit = config.eager_limit;
         return Err(VerbsError::Caller(format!("{limit} bytes are sent eagerly, and {EAGER_MAX} may be")));
     }
+    if let Some(fault) = config.patience.fault() {
+        return Err(VerbsError::Caller(format!("the patience of queue pairs cannot be used: {fault}")));
+    }
     // Each of them may put two errors into a queue for each of its two queue pairs, beside what is received.
     let peers = config.peers.min(limits.queue_pairs / 2).min(limits.completions / 8);
     if peers == 0 {
