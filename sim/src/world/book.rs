@@ -48,6 +48,8 @@ pub(super) struct Book {
 struct Known {
     /// By place of the handle: its generation, and the receive that it stands for.
     entries: Vec<(u32, u32)>,
+    /// Handles that stood for others at those places before: by place, generation and receive.
+    before: Vec<(u32, u32, u32)>,
     /// By token: the message that it holds.
     tokens: BTreeMap<u64, u32>,
     failed: bool,
@@ -120,12 +122,21 @@ impl Book {
         let entries = &mut self.devices[at].entries;
         let place = handle.index as usize;
         entries.resize(entries.len().max(place + 1), (u32::MAX, u32::MAX));
-        entries[place] = (handle.generation, receive);
+        let (generation, other) = std::mem::replace(&mut entries[place], (handle.generation, receive));
+        if generation != u32::MAX && generation != handle.generation {
+            self.devices[at].before.push((handle.index, generation, other));
+        }
     }
 
     pub(super) fn receive_of(&self, at: usize, handle: TagHandle) -> Option<u32> {
-        let &(generation, receive) = self.devices[at].entries.get(handle.index as usize)?;
-        (generation == handle.generation).then_some(receive)
+        let device = &self.devices[at];
+        let &(generation, receive) = device.entries.get(handle.index as usize)?;
+        if generation == handle.generation {
+            return Some(receive);
+        }
+        // What a device still has to say of an entry must not depend on whether its place is another's by now.
+        let is_it = |it: &&(u32, u32, u32)| (it.0, it.1) == (handle.index, handle.generation);
+        device.before.iter().rfind(is_it).map(|it| it.2)
     }
 
     pub(super) fn handle_held(&mut self, at: usize, token: MessageToken, message: u32) {
