@@ -14,14 +14,10 @@ impl<D: Machine> World<D> {
     pub(super) fn is_possible(&self, thread: usize) -> bool {
         let ops = &self.scope.threads[thread];
         let Some(&op) = ops.get(self.book.done[thread]) else { return false };
-        let receive = match op {
-            Op::Cancel(receive) => receive,
-            Op::Move(peer, path) => {
-                return self.book.told_lost.contains(&peer)
-                    && self.engine.may_take_path(peer, DeviceId(path));
-            }
-            _ => return true,
-        };
+        if let Op::Move(peer, path) = op {
+            return self.book.told_lost.contains(&peer) && self.engine.may_take_path(peer, DeviceId(path));
+        }
+        let Op::Cancel(receive) = op else { return true };
         let progress = self.book.progress[receive as usize];
         // Once it has ended the answer is known; alone, it need not be asked.
         progress.posted && !(progress.ended && ops.len() == 1)
