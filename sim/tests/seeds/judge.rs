@@ -127,7 +127,10 @@ impl Receive {
     /// All of what it took is known, and of a multi-receive in which order.
     fn is_known(&self) -> bool {
         let is_clear = self.took == 0 || self.pieces.values().all(|at| at.len() == 1);
-        is_clear && !self.has_failed && (self.end.is_some() || !self.is_multi && self.got > 0) && self.got >= self.took
+        is_clear
+            && !self.has_failed
+            && (self.end.is_some() || !self.is_multi && self.got > 0)
+            && self.got >= self.took
     }
 }
 
