@@ -1,14 +1,16 @@
 //! Every schedule of a small scope, once: a search over canonical states.
 //!
-//! [`exhaust`] goes depth first and keeps nothing but the states' fingerprints and the worlds on its way down.
+//! [`exhaust`] goes depth first and keeps nothing but the states' fingerprints and the worlds on its way down. That no way
+//! comes back to where it was, and that at the end of each nothing waits, is what makes progress certain: whatever the
+//! schedule, everything is done after finitely many steps. [`exhaust_twice`] tries whether fingerprints tell enough.
 //! [`shortest`] goes breadth first and keeps how each state was reached, so that what it finds is a shortest way
 //! there; it replays that way whenever it needs the world, since worlds are large and ways are short.
 //!
 //! Not here: what must hold in a state (that is [`crate::world`]).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher};
 use std::sync::Arc;
 
 use crate::world::scope::Scope;
@@ -89,51 +91,70 @@ impl fmt::Display for Counterexample {
 /// Go through all states of a scope, but at most so many.
 #[must_use]
 pub fn exhaust(scope: &Scope, states_max: u64) -> Explored {
-    let scope = Arc::new(scope.clone());
-    let mut explored = Explored {
-        name: scope.name.clone(),
-        states: 0,
-        transitions: 0,
-        depth: 0,
-        quiet: 0,
-        is_complete: false,
-        wrong: None,
-    };
-    let world = match World::new(&scope, Watch::default()) {
-        Ok(world) => world,
-        Err(wrong) => {
-            explored.wrong = Some(Counterexample::new(&scope, Vec::new(), wrong));
-            return explored;
-        }
-    };
-    let mut search =
-        Search { scope, explored, seen: Seen::default(), words: Vec::new(), path: Vec::new(), states_max };
-    search.run(world);
-    search.explored
+    Search::new(scope, states_max, false).run()
+}
+
+/// The same, and whenever a state is reached again by another way, see that the same can follow: that states which look
+/// alike behave alike, so that it was right to go on from one of them only.
+#[must_use]
+pub fn exhaust_twice(scope: &Scope, states_max: u64) -> Explored {
+    Search::new(scope, states_max, true).run()
 }
 
 struct Search {
     scope: Arc<Scope>,
     explored: Explored,
     seen: Seen,
+    /// By state what can follow, where that is asked for.
+    followed: Option<HashMap<Fingerprint, u64, BuildHasherDefault<Already>>>,
     words: Vec<u64>,
     path: Vec<Action>,
     states_max: u64,
 }
 
 struct Level {
-    world: World,
+    world: Option<World>,
     actions: Vec<Action>,
+    fingerprint: Fingerprint,
 }
 
 impl Search {
-    fn run(&mut self, world: World) {
-        self.seen.insert(world.fingerprint(&mut self.words));
-        let mut levels = Vec::new();
-        match self.enter(world) {
-            Ok(level) => levels.push(level),
-            Err(wrong) => return self.found(wrong),
+    fn new(scope: &Scope, states_max: u64, is_twice: bool) -> Self {
+        let explored = Explored {
+            name: scope.name.clone(),
+            states: 0,
+            transitions: 0,
+            depth: 0,
+            quiet: 0,
+            is_complete: false,
+            wrong: None,
+        };
+        Self {
+            scope: Arc::new(scope.clone()),
+            explored,
+            seen: Seen::default(),
+            followed: is_twice.then(HashMap::default),
+            words: Vec::new(),
+            path: Vec::new(),
+            states_max,
         }
+    }
+
+    fn run(mut self) -> Explored {
+        match self.go() {
+            Ok(is_complete) => self.explored.is_complete = is_complete,
+            Err(wrong) => {
+                let actions = std::mem::take(&mut self.path);
+                self.explored.wrong = Some(Counterexample::new(&self.scope, actions, wrong));
+            }
+        }
+        self.explored
+    }
+
+    fn go(&mut self) -> Result<bool, Wrong> {
+        let world = World::new(&self.scope, Watch::default())?;
+        let fingerprint = world.fingerprint(&mut self.words);
+        let mut levels = vec![self.enter(world, fingerprint)?];
         while let Some(level) = levels.last_mut() {
             let Some(action) = level.actions.pop() else {
                 levels.pop();
@@ -141,41 +162,64 @@ impl Search {
                 continue;
             };
             if self.explored.states >= self.states_max {
-                return;
+                return Ok(false);
             }
             self.explored.transitions += 1;
-            let mut world = level.world.clone();
+            // Nobody needs it behind the last of its actions.
+            let world = if level.actions.is_empty() { level.world.take() } else { level.world.clone() };
+            let Some(mut world) = world else { continue };
             self.path.push(action);
-            if let Err(wrong) = world.apply(action) {
-                return self.found(wrong);
-            }
-            if !self.seen.insert(world.fingerprint(&mut self.words)) {
-                self.path.pop();
+            world.apply(action)?;
+            let fingerprint = world.fingerprint(&mut self.words);
+            if !self.seen.contains(&fingerprint) {
+                levels.push(self.enter(world, fingerprint)?);
                 continue;
             }
-            match self.enter(world) {
-                Ok(level) => levels.push(level),
-                Err(wrong) => return self.found(wrong),
+            // Who comes back to where it was can do so for ever.
+            if levels.iter().any(|level| level.fingerprint == fingerprint) {
+                return Err(Wrong::Stuck("this goes round in a circle".to_owned()));
             }
+            let follows = self.followed.as_ref().and_then(|followed| followed.get(&fingerprint)).copied();
+            if let Some(follows) = follows
+                && follows != self.follows(&world)?
+            {
+                return Err(Wrong::Stuck("two states look alike, and different things follow".to_owned()));
+            }
+            self.path.pop();
         }
-        self.explored.is_complete = true;
+        Ok(true)
     }
 
-    fn enter(&mut self, world: World) -> Result<Level, Wrong> {
+    fn enter(&mut self, world: World, fingerprint: Fingerprint) -> Result<Level, Wrong> {
         self.explored.states += 1;
         self.explored.depth = self.explored.depth.max(self.path.len());
         if world.is_quiet() {
             self.explored.quiet += 1;
             world.check_quiet()?;
         }
+        if self.followed.is_some() {
+            let follows = self.follows(&world)?;
+            self.followed.as_mut().map(|followed| followed.insert(fingerprint, follows));
+        }
+        self.seen.insert(fingerprint);
         let mut actions = Vec::new();
         world.actions(&mut actions);
-        Ok(Level { world, actions })
+        Ok(Level { world: Some(world), actions, fingerprint })
     }
 
-    fn found(&mut self, wrong: Wrong) {
-        let actions = std::mem::take(&mut self.path);
-        self.explored.wrong = Some(Counterexample::new(&self.scope, actions, wrong));
+    /// The states next to this one, as one number.
+    fn follows(&mut self, world: &World) -> Result<u64, Wrong> {
+        let (mut actions, mut next) = (Vec::new(), Vec::new());
+        world.actions(&mut actions);
+        for action in actions {
+            let mut after = world.clone();
+            after.apply(action)?;
+            next.push(after.fingerprint(&mut self.words));
+        }
+        next.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        (world.is_quiet(), next).hash(&mut hasher);
+        Ok(hasher.finish())
     }
 }
 

@@ -43,7 +43,7 @@ pub fn scope(trace: &Trace, over: Over) -> Scope {
     for step in &trace.steps {
         match step.event {
             Event::Post { receive, pattern, length } => {
-                receives.insert(receive.0, Receive { pattern, length });
+                receives.insert(receive.0, Receive { pattern, length, least: None });
                 ops.push(Op::Post(receive.0));
             }
             Event::Arrive { message, envelope, length } => {
@@ -70,7 +70,7 @@ pub fn scope(trace: &Trace, over: Over) -> Scope {
                     ignore: tagmatch::ids::Ignore::ALL,
                     source: Source::Any,
                 };
-                receives.insert(receive.0, Receive { pattern, length });
+                receives.insert(receive.0, Receive { pattern, length, least: None });
                 if let Some(&number) = claims.get(&peek.0) {
                     ops.push(Op::ReceiveClaimed(number, receive.0));
                 }

@@ -344,7 +344,7 @@ fn user(scope: &mut Scope, senders: u32, random: &mut Random) {
 fn receive(scope: &mut Scope, senders: u32, random: &mut Random) -> u32 {
     let length = if random.once_in(4) { random.below(EAGER_LIMIT) } else { EAGER_LIMIT };
     let pattern = pattern(scope, senders, random);
-    scope.receives.push(Receive { pattern, length });
+    scope.receives.push(Receive { pattern, length, least: None });
     u32::try_from(scope.receives.len() - 1).unwrap_or(0)
 }
 

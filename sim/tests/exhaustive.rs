@@ -2,11 +2,13 @@
 
 use std::sync::Mutex;
 
-use tagmatch_sim::explore::{exhaust, shortest};
+use tagmatch_sim::explore::{exhaust, exhaust_twice, shortest};
 use tagmatch_sim::scopes;
 
 /// No scope of CI comes near it; one that does must say so.
 const STATES_MAX: u64 = 2_000_000;
+/// Of each scope where every state is looked at again each time that it is reached.
+const TWICE_MAX: u64 = 4_000;
 
 #[test]
 fn every_schedule_of_every_scope_is_correct() {
@@ -33,7 +35,23 @@ fn every_schedule_of_every_scope_is_correct() {
     });
     let states = *states.lock().expect("no thread failed");
     println!("{states} canonical states in {} scopes", scopes.len());
-    assert!(states >= 100_000, "{states}");
+    assert!(states >= 1_000_000, "{states}");
+}
+
+/// A state is gone on from once. So two states with one fingerprint must behave alike: the same can follow.
+#[test]
+fn states_that_look_alike_behave_alike() {
+    let (mut states, mut again) = (0, 0);
+    for scope in scopes::all() {
+        let explored = exhaust_twice(&scope, TWICE_MAX);
+        if let Some(wrong) = &explored.wrong {
+            panic!("{}: {wrong}", scope.name);
+        }
+        states += explored.states;
+        again += explored.transitions - (explored.states - 1);
+    }
+    println!("{states} canonical states, reached {again} times again");
+    assert!(again > states / 2, "{again}");
 }
 
 #[test]

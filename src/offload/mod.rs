@@ -25,6 +25,7 @@ mod nic;
 mod outbox;
 mod overlap;
 mod phase;
+mod planted;
 mod policy;
 mod queue;
 mod quick;
@@ -39,11 +40,15 @@ pub use entry::{Place, Step};
 pub use fault::Fault;
 pub use layout::{NameError, TagLayout};
 pub use overlap::CLASSES_MAX;
+pub use planted::Bug;
+#[cfg(feature = "ablation")]
+pub use planted::plant;
 pub use reason::{Reason, Statistics};
 
 pub(crate) use events::{Held, Outcome};
 pub(crate) use fault::Checked;
 pub(crate) use mirror::Record;
+pub(crate) use planted::is_planted;
 
 use crate::ids::{DeviceId, GroupId, MessageToken, PeerId, ReceiveId, TransferId};
 use crate::matching::Pattern;

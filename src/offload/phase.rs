@@ -16,6 +16,7 @@ use crate::seam::{Capabilities, Operation};
 
 use super::fault::{Checked, Fault};
 use super::outbox::Outbox;
+use super::planted::{Bug, is_planted};
 
 /// The counters of one device.
 #[derive(Clone, Debug)]
@@ -350,8 +351,8 @@ impl Phase {
         clippy::cast_possible_truncation,
         reason = "the field is 16 bits wide and wraps (TM-CONTRACT 11.6)"
     )]
-    const fn wire(count: u64) -> u16 {
-        count as u16
+    fn wire(count: u64) -> u16 {
+        if is_planted(Bug::WrapOffByOne) { (count % 0xFFFF) as u16 } else { count as u16 }
     }
 
     /// Everything that decides about the future, relative: for counting states.

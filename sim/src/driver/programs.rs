@@ -59,7 +59,7 @@ pub fn wide(seed: u64) -> Scope {
         let ignore = if random.once_in(12) { u64::MAX } else { 0 };
         let pattern =
             Pattern { tag: Tag(1 + random.below(kinds)), ignore: Ignore(ignore), source: Source::Any };
-        scope.receives.push(Receive { pattern, length: EAGER_LIMIT });
+        scope.receives.push(Receive { pattern, length: EAGER_LIMIT, least: None });
         scope.threads[0].push(Op::Post(number));
         if random.once_in(8) {
             scope.threads.push(vec![Op::Cancel(number)]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tagmatch::ids::{MessageToken, PeerId, ReceiveId, TagHandle};
 use tagmatch::seam::{Event, MatchStage};
 
-use super::scope::{Op, Scope};
+use super::scope::{Op, Receive, Scope};
 use super::words_of;
 
 /// See the module.
@@ -29,6 +29,16 @@ pub(super) struct Book {
     pub(super) heard: Vec<(u32, u32)>,
     /// Paths that are lost.
     pub(super) lost: Vec<PeerId>,
+    /// Those of which the engine was told.
+    pub(super) told_lost: Vec<PeerId>,
+    /// Peers that came back by another path, and which.
+    pub(super) moved: Vec<(PeerId, u8)>,
+    /// By message: it is in its receive, and the user was told.
+    pub(super) delivered: Vec<bool>,
+    /// By message: where in a multi-receive buffer it begins.
+    pub(super) offsets: Vec<u64>,
+    /// By peer: messages accepted.
+    pub(super) accepted: Vec<u32>,
     /// By device.
     devices: Vec<Known>,
 }
@@ -38,6 +48,8 @@ pub(super) struct Book {
 struct Known {
     /// By place of the handle: its generation, and the receive that it stands for.
     entries: Vec<(u32, u32)>,
+    /// Handles that stood for others at those places before: by place, generation and receive.
+    before: Vec<(u32, u32, u32)>,
     /// By token: the message that it holds.
     tokens: BTreeMap<u64, u32>,
     failed: bool,
@@ -54,6 +66,16 @@ pub(super) struct Progress {
     /// A cancel was called and is not answered.
     pub(super) cancelling: bool,
     pub(super) ended: bool,
+    /// Bytes that are left of a multi-receive buffer.
+    pub(super) room: u64,
+    /// It has taken its last message.
+    pub(super) full: bool,
+}
+
+impl Progress {
+    fn new(receive: &Receive) -> Self {
+        Self { room: receive.least.map_or(0, |_| receive.length), ..Self::default() }
+    }
 }
 
 /// Where a message goes.
@@ -78,7 +100,7 @@ impl Book {
             counts[peer] += 1;
         }
         Self {
-            progress: vec![Progress::default(); scope.receives.len()],
+            progress: scope.receives.iter().map(Progress::new).collect(),
             decisions: vec![Decision::Open; scope.messages.len()],
             sent,
             undecided: Vec::new(),
@@ -87,6 +109,11 @@ impl Book {
             claims: vec![None; claims],
             heard: Vec::new(),
             lost: Vec::new(),
+            told_lost: Vec::new(),
+            moved: Vec::new(),
+            delivered: vec![false; scope.messages.len()],
+            offsets: vec![0; scope.messages.len()],
+            accepted: vec![0; counts.len()],
             devices: vec![Known::default(); scope.paths.len()],
         }
     }
@@ -95,12 +122,21 @@ impl Book {
         let entries = &mut self.devices[at].entries;
         let place = handle.index as usize;
         entries.resize(entries.len().max(place + 1), (u32::MAX, u32::MAX));
-        entries[place] = (handle.generation, receive);
+        let (generation, other) = std::mem::replace(&mut entries[place], (handle.generation, receive));
+        if generation != u32::MAX && generation != handle.generation {
+            self.devices[at].before.push((handle.index, generation, other));
+        }
     }
 
     pub(super) fn receive_of(&self, at: usize, handle: TagHandle) -> Option<u32> {
-        let &(generation, receive) = self.devices[at].entries.get(handle.index as usize)?;
-        (generation == handle.generation).then_some(receive)
+        let device = &self.devices[at];
+        let &(generation, receive) = device.entries.get(handle.index as usize)?;
+        if generation == handle.generation {
+            return Some(receive);
+        }
+        // What a device still has to say of an entry must not depend on whether its place is another's by now.
+        let is_it = |it: &&(u32, u32, u32)| (it.0, it.1) == (handle.index, handle.generation);
+        device.before.iter().rfind(is_it).map(|it| it.2)
     }
 
     pub(super) fn handle_held(&mut self, at: usize, token: MessageToken, message: u32) {
@@ -121,6 +157,21 @@ impl Book {
     pub(super) fn decide(&mut self, message: u32, decision: Decision) {
         self.undecided.retain(|other| *other != message);
         self.decisions[message as usize] = decision;
+    }
+
+    /// A message goes into the next piece of a multi-receive buffer. Whether that was the last.
+    pub(super) fn take_piece(&mut self, receive: u32, it: &Receive, message: u32, length: u64) -> bool {
+        let Some(least) = it.least else { return false };
+        let progress = &mut self.progress[receive as usize];
+        self.offsets[message as usize] = it.length - progress.room;
+        progress.room -= length.min(progress.room);
+        progress.full = progress.room < least || progress.room == 0;
+        progress.full
+    }
+
+    /// Messages of this peer that come through this device were sent before its path was lost.
+    pub(super) fn is_lost_path(&self, peer: PeerId, path: u8) -> bool {
+        self.lost.contains(&peer) && !self.moved.contains(&(peer, path))
     }
 
     pub(super) fn set_due(&mut self, at: usize, due: bool) {

@@ -46,11 +46,14 @@ impl World<SoftDevice<NoMemory>> {
     fn book_of(&self, hasher: &mut Wide) {
         let book = &self.book;
         for progress in &book.progress {
-            (progress.posted, progress.id.is_some(), progress.cancelling, progress.ended).hash(hasher);
+            let flags =
+                [progress.posted, progress.id.is_some(), progress.cancelling, progress.ended, progress.full];
+            let bits = flags.iter().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
+            hasher.write_u64(progress.room << 8 | bits);
         }
-        for decision in &book.decisions {
+        for (decision, delivered) in book.decisions.iter().zip(&book.delivered) {
             if let Decision::Receive(receive) = *decision
-                && book.progress[receive as usize].ended
+                && (book.progress[receive as usize].ended || *delivered)
             {
                 // What became of it does not matter any more.
                 hasher.write_u32(u32::MAX);
@@ -67,6 +70,9 @@ impl World<SoftDevice<NoMemory>> {
             claim.map(|(_, message)| message).hash(hasher);
         }
         book.lost.hash(hasher);
+        if self.scope.is_moving() {
+            (&book.told_lost, &book.moved, &book.accepted).hash(hasher);
+        }
     }
 }
 

@@ -159,6 +159,9 @@ impl<D: Machine> World<D> {
     fn send_all(&mut self) -> Result<(), Wrong> {
         let scope = Arc::clone(&self.scope);
         for (number, message) in (0_u32..).zip(&scope.messages) {
+            if scope.is_sent_later(message) {
+                continue;
+            }
             self.devices[usize::from(message.path)].send(number, message).map_err(Wrong::Refused)?;
             if let Some(layout) = scope.layout {
                 let _same = self.engine.name_peer(message.source, message.tag.0 & layout);
@@ -219,7 +222,7 @@ impl<D: Machine> World<D> {
 
     fn poll(&mut self, at: usize) -> Result<(), Wrong> {
         let (engine, book, log) = (&mut self.engine, &mut self.book, self.log.as_mut());
-        let mut ear = Ear { engine, book, log, places: self.places };
+        let mut ear = Ear { engine, book, log, places: self.places, is_moving: self.scope.is_moving() };
         let told = self.devices[at].poll(1, &mut ear);
         let heard = std::mem::take(&mut self.book.heard);
         for (message, receive) in heard {
@@ -448,6 +451,7 @@ struct Ear<'a> {
     book: &'a mut Book,
     log: Option<&'a mut Vec<String>>,
     places: Places,
+    is_moving: bool,
 }
 
 impl EventSink for Ear<'_> {
@@ -472,6 +476,13 @@ impl EventSink for Ear<'_> {
             | Event::DeviceFailed(_) => {}
         }
         let answer = self.engine.handle_event(device, event);
+        if let Event::PathLost { peer } = *event
+            && self.is_moving
+        {
+            // The owner's part: all that came by it was told.
+            self.engine.clear_path(peer);
+            self.book.told_lost.push(peer);
+        }
         if let Event::Arrived(arrival) = event {
             match answer {
                 Answer::Accept { buffer, .. } => {

@@ -16,6 +16,7 @@ impl<D: Machine> World<D> {
             let (envelope, path) = (sent.envelope(), sent.path);
             let sent = self.book.sent[message as usize];
             let name = MessageName(message);
+            self.book.accepted[envelope.source.0 as usize] += 1;
             self.observe(Observation::Accepted { message: name, envelope, sent, path }, Monitors::BOTH)?;
             match by {
                 Acceptor::Entry(handle) => {
@@ -52,7 +53,8 @@ impl<D: Machine> World<D> {
             Decision::Open => {
                 self.tell(|| format!("    the engine decides: m{message} goes to r{receive}"));
                 self.book.decide(message, Decision::Receive(receive));
-                self.observe(decided, Monitors::BOTH)
+                self.observe(decided, Monitors::BOTH)?;
+                self.take_piece(receive, message)
             }
             // A device matched it, and the engine heard of it.
             Decision::Receive(by_device) if by_device == receive => {
@@ -70,6 +72,16 @@ impl<D: Machine> World<D> {
                 Err(Wrong::Completion(format!("m{message} goes to r{receive}, but was {decision:?} before")))
             }
         }
+    }
+
+    /// A match of a multi-receive that is posted: the last one releases it.
+    fn take_piece(&mut self, receive: u32, message: u32) -> Result<(), Wrong> {
+        let (it, sent) = (self.scope.receives[receive as usize], self.scope.messages[message as usize]);
+        if !self.book.take_piece(receive, &it, message, sent.length) {
+            return Ok(());
+        }
+        self.tell(|| format!("    r{receive} is full"));
+        self.observe(Observation::Released { receive: ReceiveName(receive) }, Monitors::BOTH)
     }
 
     /// Unexpected messages that went with their sender.
@@ -121,10 +133,14 @@ impl<D: Machine> World<D> {
             if progress.ended {
                 return Err(Wrong::Completion(format!("r{receive} ended twice: {:?}", completion.end)));
             }
-            self.book.progress[receive as usize].ended = true;
+            let is_multi = self.scope.receives[receive as usize].least.is_some();
             let cancelled = match completion.end {
                 End::Received(message) => {
                     self.check_received(receive, message.app_ctx, message.address)?;
+                    if std::mem::replace(&mut self.book.delivered[message.app_ctx as usize], true) {
+                        let what = format!("r{receive} got m{} twice", message.app_ctx);
+                        return Err(Wrong::Completion(what));
+                    }
                     false
                 }
                 End::Cancelled if progress.cancelling => true,
@@ -134,10 +150,16 @@ impl<D: Machine> World<D> {
                     }
                     false
                 }
+                End::Released if progress.full => false,
                 End::Cancelled | End::Failed { .. } | End::Released => {
                     return Err(Wrong::Completion(format!("r{receive} ended with {:?}", completion.end)));
                 }
             };
+            if is_multi && matches!(completion.end, End::Received(_) | End::Failed { .. }) {
+                self.tell(|| format!("    r{receive} has a message"));
+                continue;
+            }
+            self.book.progress[receive as usize].ended = true;
             self.tell(|| {
                 format!("    r{receive} ends, {}", if cancelled { "cancelled" } else { "received" })
             });
@@ -155,7 +177,7 @@ impl<D: Machine> World<D> {
         if decision != Some(&Decision::Receive(receive)) {
             return Err(Wrong::Completion(format!("r{receive} got m{message}, which was {decision:?}")));
         }
-        if address != self.places.address_of(receive) {
+        if address != self.places.address_of(receive) + self.book.offsets[message as usize] {
             return Err(Wrong::Completion(format!("r{receive} got m{message} at {address:#x}")));
         }
         let length = self.scope.receives[receive as usize].length;

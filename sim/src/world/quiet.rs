@@ -39,11 +39,19 @@ impl<D: Machine> World<D> {
         if let Some(receive) = self.book.progress.iter().position(|progress| progress.cancelling) {
             return stuck(format!("the cancel of r{receive} was never answered"));
         }
+        if let Some(receive) = self.book.progress.iter().position(|progress| progress.full && !progress.ended)
+        {
+            return stuck(format!("r{receive} is full and was never released"));
+        }
+        if let Some(peer) = self.peer_that_waits_for_a_path() {
+            return stuck(format!("peer {} may not come back", peer.0));
+        }
         for (number, decision) in (0_u32..).zip(&self.book.decisions) {
             let is_stuck = match *decision {
-                Decision::Open => !self.is_lost(number),
+                Decision::Open => !self.is_lost(number) && !self.is_unsent(number),
                 Decision::Receive(receive) => {
-                    !self.book.progress[receive as usize].ended && !self.is_lost(number)
+                    let is_there = self.book.delivered[number as usize];
+                    !is_there && !self.book.progress[receive as usize].ended && !self.is_lost(number)
                 }
                 Decision::Unexpected | Decision::Claimed | Decision::Vanished => false,
             };
@@ -85,7 +93,7 @@ impl<D: Machine> World<D> {
     fn check_matched(&self) -> Result<(), Wrong> {
         let posted = |number: usize| {
             let progress = self.book.progress[number];
-            progress.id.is_some() && !progress.ended
+            progress.id.is_some() && !progress.ended && !progress.full
         };
         let unexpected: Vec<u32> = self.engine.unexpected().collect();
         for receive in (0..self.book.progress.len()).filter(|&receive| posted(receive)) {

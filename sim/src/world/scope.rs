@@ -83,6 +83,8 @@ pub struct Receive {
     pub pattern: Pattern,
     /// Bytes of its buffer.
     pub length: u64,
+    /// A multi-receive: it takes one message behind the other until less than so many bytes are left.
+    pub least: Option<u64>,
 }
 
 /// One thing that the user, or fate, does.
@@ -104,6 +106,8 @@ pub enum Op {
     Switch(u8, bool),
     /// The path to this sender is lost.
     Lose(PeerId),
+    /// Once that was told, and the engine lets it, this sender comes back by this path, and sends its messages there.
+    Move(PeerId, u8),
     /// This device fails.
     Fail(u8),
 }
@@ -210,7 +214,7 @@ impl Scope {
     #[must_use]
     pub fn post(mut self, pattern: Pattern) -> Self {
         let number = u32::try_from(self.receives.len()).unwrap_or(u32::MAX);
-        self.receives.push(Receive { pattern, length: EAGER_LIMIT });
+        self.receives.push(Receive { pattern, length: EAGER_LIMIT, least: None });
         self.threads[0].push(Op::Post(number));
         self
     }
@@ -220,6 +224,15 @@ impl Scope {
     pub fn short(mut self) -> Self {
         if let Some(receive) = self.receives.last_mut() {
             receive.length = EAGER_LIMIT / 2;
+        }
+        self
+    }
+
+    /// The last receive is a multi-receive with room for so many messages of 8 bytes.
+    #[must_use]
+    pub fn multi(mut self, messages: u64) -> Self {
+        if let Some(receive) = self.receives.last_mut() {
+            (receive.length, receive.least) = (8 * messages, Some(8));
         }
         self
     }
@@ -238,10 +251,43 @@ impl Scope {
         self
     }
 
+    /// At any time, this is claimed under this number, and then received in a receive of its own.
+    #[must_use]
+    pub fn claimed(mut self, claim: u32, pattern: Pattern) -> Self {
+        let number = u32::try_from(self.receives.len()).unwrap_or(u32::MAX);
+        self.receives.push(Receive { pattern, length: EAGER_LIMIT, least: None });
+        self.threads.push(vec![Op::Claim(claim, pattern), Op::ReceiveClaimed(claim, number)]);
+        self
+    }
+
+    /// At any time, this is claimed under this number, and then dropped.
+    #[must_use]
+    pub fn discarded(mut self, claim: u32, pattern: Pattern) -> Self {
+        self.threads.push(vec![Op::Claim(claim, pattern), Op::Discard(claim)]);
+        self
+    }
+
     /// At any time, a cancel of this receive.
     #[must_use]
     pub fn cancel(self, receive: u32) -> Self {
         self.meanwhile(Op::Cancel(receive))
+    }
+
+    /// At any time, the path to a sender is lost, and then it comes back by another.
+    #[must_use]
+    pub fn comes_back(mut self, peer: u32, path: u8) -> Self {
+        self.threads.push(vec![Op::Lose(PeerId(peer)), Op::Move(PeerId(peer), path)]);
+        self
+    }
+
+    /// Whether this message is sent only once its sender has come back.
+    pub(super) fn is_sent_later(&self, message: &Message) -> bool {
+        self.threads.iter().flatten().any(|op| *op == Op::Move(message.source, message.path))
+    }
+
+    /// Whether a sender may come back by another path.
+    pub(super) fn is_moving(&self) -> bool {
+        self.threads.iter().flatten().any(|op| matches!(op, Op::Move(..)))
     }
 
     /// The engine knows which device each sender uses.

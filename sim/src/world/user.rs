@@ -14,6 +14,9 @@ impl<D: Machine> World<D> {
     pub(super) fn is_possible(&self, thread: usize) -> bool {
         let ops = &self.scope.threads[thread];
         let Some(&op) = ops.get(self.book.done[thread]) else { return false };
+        if let Op::Move(peer, path) = op {
+            return self.book.told_lost.contains(&peer) && self.engine.may_take_path(peer, DeviceId(path));
+        }
         let Op::Cancel(receive) = op else { return true };
         let progress = self.book.progress[receive as usize];
         // Once it has ended the answer is known; alone, it need not be asked.
@@ -43,6 +46,7 @@ impl<D: Machine> World<D> {
                 Ok(())
             }
             Op::Lose(peer) => self.lose(peer),
+            Op::Move(peer, path) => self.come_back(peer, path),
             Op::Fail(device) => self.fail(usize::from(device)),
         }
     }
@@ -53,8 +57,11 @@ impl<D: Machine> World<D> {
             pattern: it.pattern,
             buffer: self.places.buffer(receive, it.length),
             context: u64::from(receive),
-            kind: Kind::Once,
+            kind: it.least.map_or(Kind::Once, |least| Kind::Multi { least }),
         };
+        if it.least.is_some() {
+            return self.post_multi(receive, &posted);
+        }
         let may_add = self.scope.is_added_by_hand(receive);
         let may_place = self.scope.placing;
         let mut hand = Hand { devices: &mut self.devices, may_place, may_add, placed: None, added: None };
@@ -103,6 +110,34 @@ impl<D: Machine> World<D> {
         }
     }
 
+    /// A multi-receive takes all the unexpected messages that it has room for, in their order, and then is posted.
+    fn post_multi(&mut self, receive: u32, posted: &Receive) -> Result<(), Wrong> {
+        let before: Vec<u32> = self.engine.unexpected().collect();
+        let posting = self.engine.post(posted);
+        let after: Vec<u32> = self.engine.unexpected().collect();
+        self.book.progress[receive as usize].posted = true;
+        let (name, pattern) = (ReceiveName(receive), posted.pattern);
+        let post = |took| Observation::Post { receive: name, pattern, stay: Stay::Posted, took };
+        let it = self.scope.receives[receive as usize];
+        for message in before.into_iter().filter(|message| !after.contains(message)) {
+            if self.book.progress[receive as usize].full {
+                return Err(Wrong::Completion(format!("m{message} goes to r{receive}, which is full")));
+            }
+            self.tell(|| format!("    it takes m{message}"));
+            self.observe(post(Some(MessageName(message))), Monitors::BOTH)?;
+            let length = self.scope.messages[message as usize].length;
+            self.book.take_piece(receive, &it, message, length);
+        }
+        match (posting, self.book.progress[receive as usize].full) {
+            (Posting::Queued(id), false) => {
+                self.book.progress[receive as usize].id = Some(id);
+                self.observe(post(None), Monitors::BOTH)
+            }
+            (Posting::Matched(_), true) => Ok(()),
+            (posting, full) => Err(Wrong::Completion(format!("{posting:?}, and it is full: {full}"))),
+        }
+    }
+
     fn cancel(&mut self, receive: u32) -> Result<(), Wrong> {
         let progress = &mut self.book.progress[receive as usize];
         // Never queued: there is no name to cancel it by.
@@ -148,16 +183,53 @@ impl<D: Machine> World<D> {
     /// Whether the sender of a message, or the device that it came through, is gone.
     pub(super) fn is_lost(&self, message: u32) -> bool {
         let message = self.scope.messages[message as usize];
-        self.book.lost.contains(&message.source) || self.book.is_failed(usize::from(message.path))
+        self.book.is_lost_path(message.source, message.path) || self.book.is_failed(usize::from(message.path))
+    }
+
+    /// Whether a message is sent only when its sender has come back, and it has not.
+    pub(super) fn is_unsent(&self, message: u32) -> bool {
+        let message = &self.scope.messages[message as usize];
+        self.scope.is_sent_later(message) && !self.book.moved.contains(&(message.source, message.path))
+    }
+
+    /// A peer whose path is lost, and told so, and that may not take its next one.
+    pub(super) fn peer_that_waits_for_a_path(&self) -> Option<PeerId> {
+        self.scope.threads.iter().zip(&self.book.done).find_map(|(ops, &done)| match ops.get(done) {
+            Some(&Op::Move(peer, path)) if self.book.told_lost.contains(&peer) => {
+                (!self.engine.may_take_path(peer, DeviceId(path))).then_some(peer)
+            }
+            _ => None,
+        })
     }
 
     fn lose(&mut self, peer: PeerId) -> Result<(), Wrong> {
         for at in 0..self.devices.len() {
-            if self.scope.messages.iter().any(|it| it.source == peer && usize::from(it.path) == at) {
+            let is_its = |it: &super::scope::Message| {
+                it.source == peer && usize::from(it.path) == at && !self.scope.is_sent_later(it)
+            };
+            if self.scope.messages.iter().any(is_its) {
                 self.devices[at].fail_path(peer);
             }
         }
         self.handle_lost(peer)
+    }
+
+    /// A new connection, by another path.
+    fn come_back(&mut self, peer: PeerId, path: u8) -> Result<(), Wrong> {
+        let taken = self.engine.set_path(peer, DeviceId(path));
+        taken.map_err(|error| Wrong::Refused(error.to_string()))?;
+        self.book.moved.push((peer, path));
+        let scope = std::sync::Arc::clone(&self.scope);
+        // What was not accepted before was never sent, as far as the receiver can know.
+        let mut sent = self.book.accepted[peer.0 as usize];
+        for (number, message) in (0_u32..).zip(&scope.messages) {
+            if message.source == peer && message.path == path {
+                self.book.sent[number as usize] = sent;
+                sent += 1;
+                self.devices[usize::from(path)].send(number, message).map_err(Wrong::Refused)?;
+            }
+        }
+        Ok(())
     }
 
     fn handle_lost(&mut self, peer: PeerId) -> Result<(), Wrong> {
@@ -199,6 +271,7 @@ impl<D: Machine> World<D> {
             Op::Switch(device, true) => format!("device {device} may take receives"),
             Op::Switch(device, false) => format!("device {device} is to give its receives back"),
             Op::Lose(peer) => format!("the path to peer {} breaks", peer.0),
+            Op::Move(peer, path) => format!("peer {} comes back by path {path}", peer.0),
             Op::Fail(device) => format!("device {device} fails"),
         }
     }

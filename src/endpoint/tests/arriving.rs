@@ -1,7 +1,10 @@
 //! What a message that arrives is, for the simulated transport.
 
-use crate::ids::Tag;
-use crate::seam::{Header, Remote};
+use super::placing::Of;
+use super::transport::SimTransport;
+use crate::device::transport::Transport as _;
+use crate::ids::{LinkId, PeerId, Tag, TransferId};
+use crate::seam::{Buffer, Header, Remote};
 use crate::wire::{self, Control, Message, OperationId};
 
 /// A request to read, as it came.
@@ -9,6 +12,20 @@ use crate::wire::{self, Control, Message, OperationId};
 pub(super) enum Request {
     Tagged(wire::Rendezvous),
     Untagged(wire::UntaggedRendezvous),
+}
+
+/// A message from its arrival until its data is in place.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) link: u32,
+    pub(super) peer: PeerId,
+    pub(super) of: Of,
+    pub(super) length: u64,
+    pub(super) bytes: Option<Vec<u8>>,
+    pub(super) so_far: Vec<u8>,
+    pub(super) request: Option<Request>,
+    pub(super) answer: Option<(Buffer, Option<TransferId>)>,
+    pub(super) discarded: bool,
 }
 
 /// What arrives, as far as its header says.
@@ -61,5 +78,40 @@ pub(super) fn arriving(message: &Message<'_>, immediate: Option<u32>) -> Option<
             })
         }
         Message::Fin(_) | Message::Control(_) => None,
+    }
+}
+
+impl SimTransport {
+    pub(super) fn handle_segment(
+        &mut self,
+        link: LinkId,
+        segment: &wire::Segment<'_>,
+        bytes: &[u8],
+        is_last: bool,
+    ) {
+        let Some(&token) = self.assembling.get(&(link.index, segment.operation)) else {
+            return self.close(link, false);
+        };
+        if let Some(held) = self.messages.get_mut(&token) {
+            assert_eq!(held.so_far.len() as u64, segment.offset);
+            held.so_far.extend_from_slice(bytes);
+            if is_last {
+                assert_eq!(held.so_far.len() as u64, held.length);
+                let whole = std::mem::take(&mut held.so_far);
+                self.assembling.remove(&(link.index, segment.operation));
+                self.handle_whole(token, whole);
+            }
+        }
+    }
+
+    pub(super) fn handle_whole(&mut self, token: u64, bytes: Vec<u8>) {
+        if let Some(held) = self.messages.get_mut(&token) {
+            held.bytes = Some(bytes);
+            if held.discarded {
+                self.messages.remove(&token);
+            } else {
+                self.place(token);
+            }
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Pieces of remote memory access in the simulated transport, and to whom what is told.
 
-use super::transport::{DEVICE, Held, SimTransport};
+use super::arriving::Held;
+use super::transport::SimTransport;
 use crate::device::transport::Ear;
-use crate::ids::{LinkId, PeerId};
+use crate::ids::{DeviceId, LinkId, PeerId};
 use crate::seam::{Answer, Event};
 use crate::wire::{self, Control, Message};
 
@@ -20,12 +21,12 @@ impl From<bool> for Of {
     }
 }
 
-pub(super) fn tell(ear: &mut dyn Ear, of: impl Into<Of>, event: &Event) -> Answer {
+pub(super) fn tell(ear: &mut dyn Ear, device: DeviceId, of: impl Into<Of>, event: &Event) -> Answer {
     match (of.into(), event) {
-        (Of::Tagged, _) => ear.handle_event(DEVICE, event),
-        (Of::Untagged, _) => ear.handle_untagged_event(DEVICE, event),
+        (Of::Tagged, _) => ear.handle_event(device, event),
+        (Of::Untagged, _) => ear.handle_untagged_event(device, event),
         (Of::Remote, Event::Data(data)) => {
-            ear.handle_remote_data(DEVICE, data);
+            ear.handle_remote_data(device, data);
             Answer::Hold
         }
         (Of::Remote, other) => panic!("{other:?} of remote memory access"),
@@ -82,7 +83,7 @@ impl SimTransport {
         ear: &mut dyn Ear,
     ) {
         let in_hand = payload.is_empty() || !self.is_split();
-        match ear.handle_remote(DEVICE, peer, control, in_hand) {
+        match ear.handle_remote(self.device, peer, control, in_hand) {
             Answer::Accept { buffer, .. } if in_hand => {
                 assert_eq!(buffer.length, payload.len() as u64);
                 self.world.lock().write(buffer.address, &payload);

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::arriving::{Request, arriving};
+use super::arriving::{Held, Request, arriving};
 use super::placing::{Of, tell};
 use super::world::{Shared, Wire};
 use crate::device::Device;
 use crate::device::transport::{
     CloseReason, Ear, Kept, LinkError, Notice, Outgoing, Payload, Reaction, SendError, Sending, Transport,
 };
-use crate::ids::{DeviceId, LinkId, MessageToken, PeerId, TransferId};
+use crate::ids::{DeviceId, LinkId, MessageToken, PeerId};
 use crate::seam::{
     Answer, Arrival, Buffer, Capabilities, Command, Data, DataError, DataTarget, DeviceError, Event,
     EventSink, Header, Remote,
@@ -20,12 +20,15 @@ use crate::wire::{self, Control, Message, OperationId, RefusedRendezvous};
 #[derive(Debug)]
 pub(super) struct SimTransport {
     pub(super) world: Shared,
+    pub(super) device: DeviceId,
     node: usize,
     name: Vec<u8>,
+    /// What stands before each name where it listens: those of one path do not hear of those of another.
+    path: &'static [u8],
     pub(super) links: Vec<Link>,
     pub(super) messages: HashMap<u64, Held>,
     pub(super) made: u64,
-    assembling: HashMap<(u32, OperationId), u64>,
+    pub(super) assembling: HashMap<(u32, OperationId), u64>,
     exposed: Vec<Remote>,
     told: VecDeque<(Of, Event)>,
     sent: VecDeque<(u64, u32)>,
@@ -45,31 +48,31 @@ pub(super) struct Link {
     pub(super) partial: Option<(u64, Vec<u8>)>,
 }
 
-/// A message from its arrival until its data is in place.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) link: u32,
-    pub(super) peer: PeerId,
-    pub(super) of: Of,
-    pub(super) length: u64,
-    pub(super) bytes: Option<Vec<u8>>,
-    pub(super) so_far: Vec<u8>,
-    pub(super) request: Option<Request>,
-    pub(super) answer: Option<(Buffer, Option<TransferId>)>,
-    pub(super) discarded: bool,
-}
-
 impl SimTransport {
     pub(super) fn new(world: &Shared, name: &[u8], eager_limit: u64) -> Self {
+        Self::on_path(world, name, eager_limit, DeviceId(0), b"")
+    }
+
+    /// The transport of one of several paths. One whose path has a name is as shared memory: whoever does not listen there is
+    /// reached by another.
+    pub(super) fn on_path(
+        world: &Shared,
+        name: &[u8],
+        eager_limit: u64,
+        device: DeviceId,
+        path: &'static [u8],
+    ) -> Self {
         let mut inside = world.lock();
         let node = inside.nodes;
         inside.nodes += 1;
-        inside.listening.insert(name.to_vec(), node);
+        inside.listening.insert([path, name].concat(), node);
         drop(inside);
         Self {
             world: world.clone(),
+            device,
             node,
             name: name.to_vec(),
+            path,
             links: Vec::new(),
             messages: HashMap::new(),
             made: 0,
@@ -140,7 +143,7 @@ impl SimTransport {
     }
 
     /// The payload of an accepted message goes to its place.
-    fn place(&mut self, token: u64) {
+    pub(super) fn place(&mut self, token: u64) {
         let Some(held) = self.messages.get(&token) else { return };
         let (Some((buffer, transfer)), Some(bytes)) = (held.answer, held.bytes.as_ref()) else { return };
         let cut = bytes.len().min(usize::try_from(buffer.length).unwrap());
@@ -187,8 +190,8 @@ impl SimTransport {
 
     fn handle_wire(&mut self, link: LinkId, wire: Wire, ear: &mut dyn Ear) {
         match wire {
-            Wire::Opened => ear.handle_notice(DEVICE, Notice::Open { link }),
-            Wire::Incoming => ear.handle_notice(DEVICE, Notice::Incoming { link }),
+            Wire::Opened => ear.handle_notice(self.device, Notice::Open { link }),
+            Wire::Incoming => ear.handle_notice(self.device, Notice::Incoming { link }),
             Wire::Message { header, payload, immediate } => {
                 self.handle_message(link, &header, payload, immediate, ear);
             }
@@ -224,10 +227,10 @@ impl SimTransport {
     fn handle_closed(&mut self, link: LinkId, reason: CloseReason, ear: &mut dyn Ear) {
         while let Some((context, index)) = self.sent.pop_front() {
             let result = if index == link.index { Err(reason.clone()) } else { Ok(()) };
-            ear.handle_notice(DEVICE, Notice::Sent { context, result });
+            ear.handle_notice(self.device, Notice::Sent { context, result });
         }
         while let Some((of, event)) = self.told.pop_front() {
-            tell(ear, of, &event);
+            tell(ear, self.device, of, &event);
         }
         let mut lost: Vec<u64> = self
             .messages
@@ -246,17 +249,17 @@ impl SimTransport {
             };
             let error = Some(DataError::PathLost);
             let data = Data { target, length: held.length, immediate: None, error };
-            tell(ear, held.of, &Event::Data(data));
+            tell(ear, self.device, held.of, &Event::Data(data));
         }
         self.assembling.retain(|(index, _), _| *index != link.index);
         let peer = self.links[link.index as usize].peer;
         self.links[link.index as usize].connection = None;
         if let Some(peer) = peer {
             for tagged in [true, false] {
-                tell(ear, tagged, &Event::PathLost { peer });
+                tell(ear, self.device, tagged, &Event::PathLost { peer });
             }
         }
-        ear.handle_notice(DEVICE, Notice::Closed { link, reason });
+        ear.handle_notice(self.device, Notice::Closed { link, reason });
     }
 
     fn handle_message(
@@ -286,7 +289,7 @@ impl SimTransport {
                 let is_last = matches!(message, Message::Control(Control::SegmentLast(_)));
                 return self.handle_segment(link, &segment, &payload, is_last);
             }
-            match ear.handle_control(DEVICE, link, header) {
+            match ear.handle_control(self.device, link, header) {
                 Reaction::Continue => {}
                 Reaction::Bind(peer) => self.bind(link, peer).unwrap(),
                 Reaction::Close => self.close(link, false),
@@ -319,35 +322,8 @@ impl SimTransport {
         }
         let message = MessageToken(token);
         let arrival = Arrival { message, source: peer, header, in_hand, counted: false };
-        let answer = tell(ear, arriving.tagged, &Event::Arrived(arrival));
+        let answer = tell(ear, self.device, arriving.tagged, &Event::Arrived(arrival));
         self.answer(token, answer);
-    }
-
-    fn handle_segment(&mut self, link: LinkId, segment: &wire::Segment<'_>, bytes: &[u8], is_last: bool) {
-        let Some(&token) = self.assembling.get(&(link.index, segment.operation)) else {
-            return self.close(link, false);
-        };
-        if let Some(held) = self.messages.get_mut(&token) {
-            assert_eq!(held.so_far.len() as u64, segment.offset);
-            held.so_far.extend_from_slice(bytes);
-            if is_last {
-                assert_eq!(held.so_far.len() as u64, held.length);
-                let whole = std::mem::take(&mut held.so_far);
-                self.assembling.remove(&(link.index, segment.operation));
-                self.handle_whole(token, whole);
-            }
-        }
-    }
-
-    fn handle_whole(&mut self, token: u64, bytes: Vec<u8>) {
-        if let Some(held) = self.messages.get_mut(&token) {
-            held.bytes = Some(bytes);
-            if held.discarded {
-                self.messages.remove(&token);
-            } else {
-                self.place(token);
-            }
-        }
     }
 }
 
@@ -389,14 +365,21 @@ impl Transport for SimTransport {
         &self.name
     }
 
+    fn is_shared_memory(&self) -> bool {
+        !self.path.is_empty()
+    }
+
     fn open(&mut self, address: &[u8]) -> Result<LinkId, LinkError> {
         if address.is_empty() || address[0] == b'!' {
             return Err(LinkError::Address("no such network".into()));
         }
         let mut world = self.world.lock();
         let connection = world.connections.len();
+        let listener = world.listening.get(&[self.path, address].concat()).copied();
+        if listener.is_none() && self.is_shared_memory() {
+            return Err(LinkError::Address("nobody near".into()));
+        }
         world.connections.push(super::world::Connection::default());
-        let listener = world.listening.get(address).copied();
         let silent = world.silent.contains(address);
         drop(world);
         let link = self.new_link(connection, 0);
@@ -493,6 +476,12 @@ impl Transport for SimTransport {
         if self.link(link).is_none() {
             return Err(SendError::NoLink(link));
         }
+        let mut world = self.world.lock();
+        let unexposed = world.unexposed;
+        if world.random.chance(unexposed) {
+            return Err(SendError::Memory("it cannot be registered".into()));
+        }
+        drop(world);
         let key = u32::try_from(self.exposed.len() % 1000).unwrap();
         let remote = Remote { address: memory.address, key, length: memory.length };
         self.exposed.push(remote);
@@ -520,19 +509,19 @@ impl Transport for SimTransport {
     fn progress(&mut self, max: usize, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
         let fault = self.world.lock().faults.remove(&self.node);
         if let Some(fault) = fault {
-            return fault.strike(ear);
+            return fault.strike(ear, self.device);
         }
         let mut count = 0;
         while let Some((of, event)) = self.told.pop_front() {
-            tell(ear, of, &event);
+            tell(ear, self.device, of, &event);
             count += 1;
         }
         while let Some((context, _)) = self.sent.pop_front() {
-            ear.handle_notice(DEVICE, Notice::Sent { context, result: Ok(()) });
+            ear.handle_notice(self.device, Notice::Sent { context, result: Ok(()) });
             count += 1;
         }
         while let Some(context) = self.left_out.pop_front() {
-            ear.handle_notice(DEVICE, Notice::Sent { context, result: Err(CloseReason::Memory) });
+            ear.handle_notice(self.device, Notice::Sent { context, result: Err(CloseReason::Memory) });
             count += 1;
         }
         self.accept();
@@ -595,5 +584,4 @@ impl Drop for SimTransport {
     }
 }
 
-pub(super) const DEVICE: DeviceId = DeviceId(0);
 const UNDEALT: LinkId = LinkId { index: u32::MAX, generation: 0 };

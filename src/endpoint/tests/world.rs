@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::transport::{CloseReason, Ear};
-use crate::ids::LinkId;
+use crate::ids::{DeviceId, LinkId};
 use crate::seam::{Buffer, DeviceError, Event, Remote};
 
 /// Numbers by seed (splitmix64).
@@ -87,6 +87,8 @@ pub(super) struct World {
     pub(super) faults: HashMap<usize, Fault>,
     /// Where memory begins that cannot be sent from.
     pub(super) unreadable: HashSet<u64>,
+    /// Percent of memory that cannot be registered for others to read.
+    pub(super) unexposed: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -106,6 +108,7 @@ impl Shared {
             opened: 0,
             faults: HashMap::new(),
             unreadable: HashSet::new(),
+            unexposed: 0,
         })))
     }
 
@@ -189,13 +192,13 @@ pub(super) enum Fault {
 
 impl Fault {
     /// In a turn of the transport's.
-    pub(super) fn strike(self, ear: &mut dyn Ear) -> Result<usize, DeviceError> {
+    pub(super) fn strike(self, ear: &mut dyn Ear, device: DeviceId) -> Result<usize, DeviceError> {
         let (tagged, event) = match self {
             Self::Error => return Err(DeviceError::Removed),
             Self::Event => (true, Event::DeviceFailed(DeviceError::Removed)),
             Self::Says(tagged, event) => (tagged, event),
         };
-        super::placing::tell(ear, tagged, &event);
+        super::placing::tell(ear, device, tagged, &event);
         Ok(1)
     }
 }

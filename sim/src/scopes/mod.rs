@@ -2,6 +2,8 @@
 //!
 //! Counters start just below the wrap in all of them. Tags: 0xa, 0xb; `ANY` ignores all bits.
 
+mod wider;
+
 use tagmatch::device::soft::Switches;
 use tagmatch::device::soft::switches::{
     Activation, AppendActivates, CountAt, CountOrder, ExpectedOrder, FinOrder, HandBack, NoOffload, OutOfSync,
@@ -44,6 +46,7 @@ pub fn all() -> Vec<Scope> {
     scopes.extend(with_losses());
     scopes.extend(in_silence());
     scopes.extend(by_hand());
+    scopes.extend(wider::all());
     scopes
 }
 
