@@ -147,8 +147,11 @@ impl Engine {
         if receive.kind != Kind::Once || self.matcher.has_unexpected() {
             return None;
         }
-        match self.matcher.try_queue_posted(&receive.pattern, || Slot::new(receive)) {
-            Some(id) => Some(id),
+        match self.matcher.try_queue_posted(&receive.pattern) {
+            Some((id, slot)) => {
+                slot.write(receive, NONE);
+                Some(id)
+            }
             None => self.post_slow(receive),
         }
     }
@@ -249,10 +252,9 @@ impl Engine {
             return None;
         }
         let way = self.offload.way_straight(&receive.pattern, &receive.buffer)?;
-        let record = way.record();
-        let slot = || Slot { record, ..Slot::new(receive) };
-        let id = self.matcher.try_queue_posted(&receive.pattern, slot)?;
-        way.go_straight(id, &receive.pattern, &receive.buffer, placer);
+        let (id, slot) = self.matcher.try_queue_posted(&receive.pattern)?;
+        slot.write(receive, way.record());
+        way.go(id, &receive.pattern, &receive.buffer, placer);
         Some(id)
     }
 
@@ -263,9 +265,8 @@ impl Engine {
             && !self.matcher.has_unexpected()
             && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)
         {
-            let record = way.record();
-            let slot = || Slot { record, ..Slot::new(receive) };
-            if let Some(id) = self.matcher.try_queue_posted(&receive.pattern, slot) {
+            if let Some((id, slot)) = self.matcher.try_queue_posted(&receive.pattern) {
+                slot.write(receive, way.record());
                 way.go(id, &receive.pattern, &receive.buffer, placer);
                 return Posting::Queued(id);
             }
