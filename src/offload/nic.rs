@@ -193,20 +193,27 @@ impl Nic {
     ) -> bool {
         debug_assert!(self.is_idle() && self.takes(buffer), "{self:?}");
         self.granted -= 1;
-        let unexpected_count = self.phase.reported();
-        let Pattern { tag, ignore, .. } = *pattern;
-        let (tag, signalled) = (Tag(tag.0 & ignore.mask()), false);
-        self.send_add(&Add { handle, tag, ignore, buffer, unexpected_count, signalled }, hand)
-    }
-
-    /// By this hand if no command waits. Whether it went so; else it is queued.
-    #[inline(always)]
-    fn send_add(&mut self, add: &Add<'_>, hand: &mut impl Placer) -> bool {
-        let is_sent = self.commands.is_empty() && hand.add(self.id, add);
+        let is_sent =
+            self.commands.is_empty() && hand.add(self.id, &self.silent_add(handle, pattern, buffer));
         if !is_sent {
-            self.commands.put(add.command());
+            self.queue_granted(handle, pattern, buffer);
         }
         is_sent
+    }
+
+    #[inline(always)]
+    fn silent_add<'a>(&self, handle: TagHandle, pattern: &Pattern, buffer: &'a Buffer) -> Add<'a> {
+        let Pattern { tag, ignore, .. } = *pattern;
+        let (tag, unexpected_count) = (Tag(tag.0 & ignore.mask()), self.phase.reported());
+        Add { handle, tag, ignore, buffer, unexpected_count, signalled: false }
+    }
+
+    /// Makes the ADD again, so that only who comes here has it in memory.
+    #[cold]
+    #[inline(never)]
+    fn queue_granted(&mut self, handle: TagHandle, pattern: &Pattern, buffer: &Buffer) {
+        let add = self.silent_add(handle, pattern, buffer);
+        self.commands.put(add.command());
     }
 
     /// Queue a command that is not a list operation.
@@ -318,7 +325,10 @@ impl Nic {
         let Pattern { tag, ignore, .. } = record.pattern;
         let (tag, buffer) = (Tag(tag.0 & ignore.mask()), bounce.as_ref().unwrap_or(&record.buffer));
         self.phase.put_add(handle, signalled);
-        self.send_add(&Add { handle, tag, ignore, buffer, unexpected_count, signalled }, hand);
+        let add = Add { handle, tag, ignore, buffer, unexpected_count, signalled };
+        if !(self.commands.is_empty() && hand.add(id, &add)) {
+            self.commands.put(add.command());
+        }
         true
     }
 

@@ -209,7 +209,7 @@ impl Granted<'_> {
 /// See [`Offload::usual_match`].
 #[derive(Debug)]
 pub(crate) struct UsualMatch<'a> {
-    nics: &'a mut [Nic],
+    nics: &'a mut Vec<Nic>,
     device: DeviceId,
     record: &'a mut Record,
     free: &'a mut u32,

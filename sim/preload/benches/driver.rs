@@ -274,6 +274,9 @@ impl Setting {
 
     fn submit(&mut self) {
         let commands = self.engine.poll_commands(DEVICE);
+        if commands.is_empty() {
+            return;
+        }
         let taken = self.receiver.submit(commands).unwrap_or_else(|error| panic!("{error}"));
         self.engine.handle_submitted(DEVICE, taken);
     }

@@ -99,7 +99,7 @@ impl Current<'_> {
     }
 
     /// All of it.
-    #[inline(never)]
+    #[inline(always)]
     #[must_use]
     pub fn completion(self) -> Completion {
         // SAFETY: a section is open at a completion, as long as this is there.

@@ -26,14 +26,11 @@ impl VerbsDevice {
     /// Take completions of the receive side, so many that `room` events will do.
     #[inline(always)]
     pub(super) fn poll_receives(&mut self, room: usize, sink: &mut dyn EventSink) -> Received {
-        match self.side {
-            ReceiveSide::Matching(_) => self.poll_matching(room, sink),
-            ReceiveSide::Plain(_) => {
-                let taken = self.poll_plain();
-                Received { taken, told: 0, is_all: taken == 0 }
-            }
-            ReceiveSide::Gone => Received::NOTHING,
+        if matches!(self.side, ReceiveSide::Matching(_)) {
+            return self.poll_matching(room, sink);
         }
+        let taken = self.poll_plain();
+        Received { taken, told: 0, is_all: taken == 0 }
     }
 
     /// What is taken is told before the owner can submit again, but for releases: a completion that was polled and not
@@ -42,7 +39,7 @@ impl VerbsDevice {
     ///
     /// What most receives in the list come to, a whole message that is the last of its entry, is accounted for as it is
     /// read, and told many at a time. That changes no other completion's account.
-    #[inline(never)]
+    #[inline(always)]
     fn poll_matching(&mut self, room: usize, sink: &mut dyn EventSink) -> Received {
         let Self { side: ReceiveSide::Matching(matching), peers, scratch, .. } = self else {
             return Received::NOTHING;
@@ -369,6 +366,7 @@ impl VerbsDevice {
         self.fail_path_of(peer, Some(SendFailure::of(completion)));
     }
 
+    #[inline(never)]
     fn poll_plain(&mut self) -> usize {
         let mut completions = std::mem::take(&mut self.scratch.completions);
         completions.clear();
