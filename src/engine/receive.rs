@@ -264,12 +264,11 @@ impl Engine {
         if receive.kind == Kind::Once
             && !self.matcher.has_unexpected()
             && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)
+            && let Some((id, slot)) = self.matcher.try_queue_posted(&receive.pattern)
         {
-            if let Some((id, slot)) = self.matcher.try_queue_posted(&receive.pattern) {
-                slot.write(receive, way.record());
-                way.go(id, &receive.pattern, &receive.buffer, placer);
-                return Posting::Queued(id);
-            }
+            slot.write(receive, way.record());
+            way.go(id, &receive.pattern, &receive.buffer, placer);
+            return Posting::Queued(id);
         }
         self.post_straight_down(receive, placer)
     }

@@ -164,11 +164,13 @@ impl Offload {
     /// Send down what may go down, queue what is due, and find out whether there is anything left.
     #[inline(never)]
     pub(crate) fn turn(&mut self) {
-        self.stir();
         if self.active && !self.is_quiet() {
+            self.stir();
             self.poll();
+            self.settled = self.is_without_work();
+        } else {
+            self.settled = self.has_no_commands();
         }
-        self.settled = self.is_without_work();
     }
 
     /// The same without changing anything.
@@ -314,6 +316,7 @@ impl Offload {
     }
 
     /// Whether a device has commands waiting.
+    #[inline]
     pub(crate) fn has_commands(&self, device: DeviceId) -> bool {
         self.nics.get(device.0 as usize).is_some_and(|nic| !nic.commands().is_empty())
     }

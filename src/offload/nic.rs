@@ -158,6 +158,9 @@ impl Nic {
     #[inline(always)]
     pub(crate) fn settle(&mut self) {
         let taken = self.taken();
+        if taken == 0 {
+            return;
+        }
         self.granted_before = self.granted;
         self.entries = self.entries.wrapping_add(taken);
         self.kept = self.kept.wrapping_add(taken);

@@ -192,14 +192,12 @@ impl Phase {
         Self::wire(self.reported)
     }
 
-    /// So many of those were queued since the last command that was counted.
+    /// So many of those, one at least, were queued since the last command that was counted.
     #[inline(always)]
     pub(crate) fn count_silent_adds(&mut self, count: u32) {
-        if count > 0 {
-            debug_assert!(u64::from(count) <= self.silent_left());
-            self.queued += u64::from(count);
-            self.silent = self.queued;
-        }
+        debug_assert!(u64::from(count) <= self.silent_left());
+        self.queued += u64::from(count);
+        self.silent = self.queued;
     }
 
     /// An operation was queued that is no ADD.
