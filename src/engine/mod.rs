@@ -293,11 +293,7 @@ impl Engine {
         if self.offload.is_settled() {
             return &[];
         }
-        // Without a device that matches a command is all that there can be.
-        if !self.offload.is_active() && self.offload.has_commands(device) {
-            return self.offload.commands(device);
-        }
-        self.turn(device)
+        if self.offload.is_active() { self.turn(device) } else { self.offload.poll_plain(device) }
     }
 
     #[inline(never)]

@@ -261,6 +261,7 @@ impl Engine {
     /// The same where resources have to be looked at.
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        self.offload.stir();
         if receive.kind == Kind::Once
             && !self.matcher.has_unexpected()
             && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)

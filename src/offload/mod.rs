@@ -146,7 +146,7 @@ impl Offload {
     /// The short ways (`quick`) end here: whatever is done next may give a device something to do, and finds every count
     /// as it is. Each function that is not one of those ways and changes anything begins with this.
     #[inline(always)]
-    fn stir(&mut self) {
+    pub(crate) fn stir(&mut self) {
         self.settled = false;
         if let Some(nic) = self.nics.get_mut(self.only) {
             nic.settle();
@@ -173,7 +173,16 @@ impl Offload {
         }
     }
 
-    /// The same without changing anything.
+    /// The commands of a device where none matches: then those are all that there can be.
+    #[inline]
+    pub(crate) fn poll_plain(&mut self, device: DeviceId) -> &[Command] {
+        if !self.has_commands(device) {
+            self.settled = (device.0 == 0 && self.nics.len() == 1) || self.has_no_commands();
+        }
+        self.commands(device)
+    }
+
+    /// Whether [`Self::turn`] would find nothing, without changing anything.
     pub(crate) fn is_without_work(&self) -> bool {
         (!self.active || self.is_quiet()) && self.has_no_commands()
     }
