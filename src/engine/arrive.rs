@@ -49,7 +49,7 @@ impl Engine {
         }
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
         let Some(slot) = self.matcher.try_take_posted_for(&envelope)? else { return Ok(None) };
-        self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+        self.completions.put_received(slot.context, |received| received.write_arrival(arrival, &slot.buffer));
         Ok(Some(&slot.buffer))
     }
 
@@ -61,7 +61,7 @@ impl Engine {
         }
         let envelope = Envelope { tag: arrival.header.tag, source: arrival.source };
         let Some((_, slot)) = self.matcher.take_posted_for(&envelope)? else { return Ok(None) };
-        self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+        self.completions.put_received(slot.context, |received| received.write_arrival(arrival, &slot.buffer));
         Ok(Some(&slot.buffer))
     }
 
@@ -124,7 +124,8 @@ impl Engine {
     #[inline(always)]
     fn answer_matched(&mut self, device: DeviceId, arrival: &Arrival, slot: Slot) -> Answer {
         if arrival.in_hand && slot.multi == NONE && self.completions.has_room() {
-            self.completions.put(Completion::of_arrival(arrival, slot.context, &slot.buffer));
+            self.completions
+                .put_received(slot.context, |received| received.write_arrival(arrival, &slot.buffer));
             return Answer::Accept { buffer: slot.buffer, transfer: None };
         }
         self.accept_arrival(device, arrival, slot)

@@ -141,40 +141,50 @@ impl Received {
     }
 
     /// A message that a device matched with a receive of this buffer.
-    #[inline(always)]
     pub(super) fn of_match(device: DeviceId, matched: &Match, buffer: &Buffer) -> Self {
-        Self {
-            source: matched.source,
-            tag: matched.tag,
-            length: matched.length,
-            placed: matched.length.min(buffer.length),
-            address: buffer.address,
-            app_ctx: matched.app_ctx,
-            immediate: matched.immediate,
-            matched_by: Some(device),
-        }
+        let mut received = Self::NOTHING;
+        received.write_match(device, matched, buffer);
+        received
     }
-}
 
-impl Completion {
-    /// A message in hand, matched in software.
-    #[inline]
-    pub(super) fn of_arrival(arrival: &Arrival, context: u64, buffer: &Buffer) -> Self {
-        let header = &arrival.header;
-        Self {
-            context,
-            end: End::Received(Received {
-                source: arrival.source,
-                tag: header.tag,
-                length: header.length,
-                placed: header.length.min(buffer.length),
-                address: buffer.address,
-                app_ctx: header.app_ctx,
-                immediate: header.immediate,
-                matched_by: None,
-            }),
-        }
+    /// The same, where it lies.
+    #[inline(always)]
+    pub(super) fn write_match(&mut self, device: DeviceId, matched: &Match, buffer: &Buffer) {
+        self.immediate = matched.immediate;
+        self.tag = matched.tag;
+        self.length = matched.length;
+        self.placed = matched.length.min(buffer.length);
+        self.address = buffer.address;
+        self.source = matched.source;
+        self.app_ctx = matched.app_ctx;
+        self.matched_by = Some(device);
     }
+
+    /// A message in hand, matched in software with a receive of this buffer.
+    #[inline(always)]
+    pub(super) fn write_arrival(&mut self, arrival: &Arrival, buffer: &Buffer) {
+        let header = &arrival.header;
+        self.immediate = header.immediate;
+        self.tag = header.tag;
+        self.length = header.length;
+        self.placed = header.length.min(buffer.length);
+        self.address = buffer.address;
+        self.source = arrival.source;
+        self.app_ctx = header.app_ctx;
+        self.matched_by = None;
+    }
+
+    /// No message.
+    pub(super) const NOTHING: Self = Self {
+        source: PeerId(0),
+        tag: Tag(0),
+        length: 0,
+        placed: 0,
+        address: 0,
+        app_ctx: 0,
+        immediate: None,
+        matched_by: None,
+    };
 }
 
 impl End {

@@ -22,6 +22,7 @@ impl EventSink for Engine {
         Answer::Hold
     }
 
+    #[inline(always)]
     fn handle_matches(&mut self, device: DeviceId, matches: &[Match]) {
         for matched in matches {
             if !self.try_match(device, matched) {
@@ -108,8 +109,8 @@ impl Engine {
         let Some(context) = self.matcher.try_take_posted_by(receive, &envelope, |slot| slot.context) else {
             return false;
         };
-        let end = End::Received(Received::of_match(device, matched, usual.buffer()));
-        self.completions.put(Completion { context, end });
+        let buffer = usual.buffer();
+        self.completions.put_received(context, |received| received.write_match(device, matched, buffer));
         usual.finish(matched);
         true
     }

@@ -147,8 +147,11 @@ impl Engine {
         if receive.kind != Kind::Once || self.matcher.has_unexpected() {
             return None;
         }
-        match self.matcher.try_queue_posted(&receive.pattern, || Slot::new(receive)) {
-            Some(id) => Some(id),
+        match self.matcher.try_queue_posted(&receive.pattern) {
+            Some((id, slot)) => {
+                slot.write(receive, NONE);
+                Some(id)
+            }
             None => self.post_slow(receive),
         }
     }
@@ -249,26 +252,24 @@ impl Engine {
             return None;
         }
         let way = self.offload.way_straight(&receive.pattern, &receive.buffer)?;
-        let record = way.record();
-        let slot = || Slot { record, ..Slot::new(receive) };
-        let id = self.matcher.try_queue_posted(&receive.pattern, slot)?;
-        way.go_straight(id, &receive.pattern, &receive.buffer, placer);
+        let (id, slot) = self.matcher.try_queue_posted(&receive.pattern)?;
+        slot.write(receive, way.record());
+        way.go(id, &receive.pattern, &receive.buffer, placer);
         Some(id)
     }
 
     /// The same where resources have to be looked at.
     #[inline(never)]
     fn post_beside_nics(&mut self, receive: &Receive, placer: &mut impl Placer) -> Posting {
+        self.offload.stir();
         if receive.kind == Kind::Once
             && !self.matcher.has_unexpected()
             && let Some(way) = self.offload.way_down(&receive.pattern, &receive.buffer)
+            && let Some((id, slot)) = self.matcher.try_queue_posted(&receive.pattern)
         {
-            let record = way.record();
-            let slot = || Slot { record, ..Slot::new(receive) };
-            if let Some(id) = self.matcher.try_queue_posted(&receive.pattern, slot) {
-                way.go(id, &receive.pattern, &receive.buffer, placer);
-                return Posting::Queued(id);
-            }
+            slot.write(receive, way.record());
+            way.go(id, &receive.pattern, &receive.buffer, placer);
+            return Posting::Queued(id);
         }
         self.post_straight_down(receive, placer)
     }

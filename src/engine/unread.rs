@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::completion::{Completion, End};
+use super::completion::{Completion, End, Received};
 
 /// First in, first out.
 #[derive(Clone, Debug)]
@@ -36,6 +36,17 @@ impl Unread {
     pub(super) fn put(&mut self, completion: Completion) {
         debug_assert!(self.has_room());
         self.ring[self.written % PLACES] = completion;
+        self.written = self.written.wrapping_add(1);
+    }
+
+    /// [`Self::put`] of a receive that holds a message, which is written where it is to lie: more words than there are
+    /// registers, put together first, would be written twice.
+    #[inline(always)]
+    pub(super) fn put_received(&mut self, context: u64, write: impl FnOnce(&mut Received)) {
+        debug_assert!(self.has_room());
+        let place = &mut self.ring[self.written % PLACES];
+        place.context = context;
+        write(received_in(&mut place.end));
         self.written = self.written.wrapping_add(1);
     }
 
@@ -103,6 +114,18 @@ impl Unread {
             count += 1;
         }
         count
+    }
+}
+
+/// Room for a message: what lies there is old, and nearly always was one.
+#[inline(always)]
+fn received_in(end: &mut End) -> &mut Received {
+    if !matches!(end, End::Received(_)) {
+        *end = End::Received(Received::NOTHING);
+    }
+    match end {
+        End::Received(received) => received,
+        End::Cancelled | End::Failed { .. } | End::Released => unreachable!("it was made one"),
     }
 }
 

@@ -242,11 +242,12 @@ impl<R: Copy, M: Copy> Matcher<R, M> {
         self.unexpected.try_queue_indexed(envelope, value)
     }
 
-    /// The quick half of [`Self::post`] where no message waits, of a receive that leaves with its first match: `None`,
-    /// and nothing has changed, if that takes more than a place among the newest. Makes no call.
+    /// The quick half of [`Self::post`] where no message waits, of a receive that leaves with its first match: its id, and
+    /// its value, which is an old one and the caller's to write. `None`, and nothing has changed, if that takes more than
+    /// a place among the newest. Makes no call.
     #[inline(always)]
-    pub(crate) fn try_queue_posted(&mut self, pattern: &Pattern, value: impl Fn() -> R) -> Option<ReceiveId> {
-        self.posted.queue_dense(Wanted::without_group(pattern)?, Stay::Once, value)
+    pub(crate) fn try_queue_posted(&mut self, pattern: &Pattern) -> Option<(ReceiveId, &mut R)> {
+        self.posted.place_dense(Wanted::without_group(pattern)?, Stay::Once)
     }
 
     /// The quick half of [`Self::arrive`]: the value of the earliest receive that fits, which has left the list, or

@@ -91,6 +91,14 @@ impl<R: Copy> PostedList<R> {
         Some(ReceiveId::new(slot, low(sequence)))
     }
 
+    /// The same, whose value is the caller's to write: what is there is old.
+    #[inline(always)]
+    pub(super) fn place_dense(&mut self, wanted: Wanted, stay: Stay) -> Option<(ReceiveId, &mut R)> {
+        let (slot, sequence, receive) = self.store.next_dense()?;
+        receive.write_key(wanted, stay, sequence);
+        Some((ReceiveId::new(slot, low(sequence)), &mut receive.value))
+    }
+
     /// The quick half of [`Self::queue_slow`]: its class was the last one's as well, and no receive of the same key is
     /// posted. None, and nothing has changed, if that takes more. Makes no call. Budget: 95 instructions.
     #[inline(always)]

@@ -56,12 +56,18 @@ impl<R: Copy> Receive<R> {
     /// Write all that a dense receive needs, its value where it lies. Budget: 10 instructions, and the value's.
     #[inline(always)]
     pub(super) fn write(&mut self, wanted: Wanted, stay: Stay, sequence: u64, value: impl Fn() -> R) {
+        self.write_key(wanted, stay, sequence);
+        self.value = value();
+    }
+
+    /// The same without its value.
+    #[inline(always)]
+    pub(super) fn write_key(&mut self, wanted: Wanted, stay: Stay, sequence: u64) {
         let Wanted { tag, mask, source_mask, source, is_group } = wanted;
         (self.tag, self.mask, self.source_mask, self.source) = (tag, mask, source_mask, source);
         let stays = if stay == Stay::Posted { STAYS } else { 0 };
         self.state = (u32::from(is_group) * GROUP) | stays;
         self.sequence = sequence;
-        self.value = value();
     }
 
     #[inline]

@@ -41,6 +41,7 @@ impl Offload {
     /// The device cannot have counted it, or had no buffer for it.
     #[inline]
     pub(crate) fn handle_arrived(&mut self, device: DeviceId, counted: bool) -> Checked<()> {
+        self.stir();
         let Some(nic) = self.nics.get_mut(device.0 as usize) else {
             return Err(Box::new(Fault::UnknownDevice { device }));
         };
@@ -70,6 +71,7 @@ impl Offload {
     /// A counted message was decided.
     #[inline]
     pub(crate) fn handle_decided(&mut self, device: DeviceId) {
+        self.stir();
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
             nic.revoke();
             nic.phase.handle_decided();
@@ -82,6 +84,7 @@ impl Offload {
     /// The entry is not there, or software had used it.
     #[inline]
     pub(crate) fn handle_matched(&mut self, device: DeviceId, matched: &Match) -> Checked<(usize, &Record)> {
+        self.stir();
         let handle = matched.handle;
         let Some(record) = self.mirror.find_mut(device, handle) else {
             return unknown_handle(device, handle, "a match");
@@ -125,6 +128,7 @@ impl Offload {
     /// # Errors
     /// The entry is not there, or has no data to come.
     pub(crate) fn handle_data(&mut self, device: DeviceId, handle: TagHandle) -> Checked<TransferId> {
+        self.stir();
         let event = "the end of its data";
         let Some(record) = self.mirror.find_mut(device, handle) else {
             return unknown_handle(device, handle, event);
@@ -145,6 +149,7 @@ impl Offload {
     /// It was not due, or says what cannot be.
     #[inline]
     pub(crate) fn handle_operation(&mut self, device: DeviceId, done: &OperationDone) -> Checked<Outcome> {
+        self.stir();
         let Some(nic) = self.nics.get_mut(device.0 as usize) else {
             return Err(Box::new(Fault::UnknownDevice { device }));
         };
@@ -210,6 +215,7 @@ impl Offload {
     /// It does not have it, or something about it is still to come.
     #[inline]
     pub(crate) fn handle_released(&mut self, device: DeviceId, handle: TagHandle) -> Checked<()> {
+        self.stir();
         let event = "its release";
         let Some(record) = self.mirror.find_mut(device, handle) else {
             return unknown_handle(device, handle, event);
@@ -272,6 +278,7 @@ impl Offload {
     /// An unexpected message takes a receive that is in the list of the NIC which reported it (rule 4): the DEL
     /// first, if none is outstanding; then the receive; the caller raises the count last.
     pub(crate) fn use_entry(&mut self, index: usize) -> bool {
+        self.stir();
         let outstanding = self.mirror.record(index).is_some_and(|record| record.del_outstanding);
         if !self.mirror.step(index, Step::Use) {
             return false;
@@ -292,12 +299,14 @@ impl Offload {
 
     /// The DEL of a receive succeeded, and a message or a cancel takes it.
     pub(crate) fn take_back(&mut self, index: usize) {
+        self.stir();
         let _taken = self.mirror.step(index, Step::TakenBack);
         self.settle(index);
     }
 
     /// The DEL of a receive succeeded, and nobody takes it.
     pub(crate) fn give_back(&mut self, index: usize) {
+        self.stir();
         let _given = self.mirror.step(index, Step::GivenBack);
         let Some(record) = self.mirror.record_mut(index) else { return };
         (record.claimant, record.cancel, record.set_aside) = (None, false, false);
@@ -322,6 +331,7 @@ impl Offload {
 
     /// A message that came through this device takes a receive of which another has taken the DEL.
     pub(crate) fn count_taken_back(&mut self, index: usize, device: DeviceId) {
+        self.stir();
         self.learn(index, device);
         if !self.counts_as_in_software(index) {
             self.statistics.taken_back += 1;
@@ -344,6 +354,7 @@ impl Offload {
         handle: TagHandle,
         overlaps: bool,
     ) -> Checked<()> {
+        self.stir();
         let Some(record) = self.mirror.find_mut(device, handle) else {
             return unknown_handle(device, handle, "its being set aside");
         };
@@ -358,6 +369,7 @@ impl Offload {
     /// A receive ended in software.
     #[inline]
     pub(crate) fn leave(&mut self, index: usize) {
+        self.stir();
         if let Some(record) = self.mirror.record(index) {
             self.statistics.in_software[record.reason as usize] += 1;
         }
@@ -405,6 +417,7 @@ impl Offload {
 
     /// A device failed. Everything it held, oldest first, with what that was: the engine ends each one.
     pub(crate) fn fail_device(&mut self, device: DeviceId) -> Vec<Held> {
+        self.stir();
         self.end_plain();
         let Some(nic) = self.nics.get_mut(device.0 as usize) else { return Vec::new() };
         nic.fail();

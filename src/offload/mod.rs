@@ -82,6 +82,8 @@ pub(crate) struct Offload {
     /// [`Self::plain_count`].
     plain: usize,
     plain_ended: bool,
+    /// [`Self::is_settled`].
+    settled: bool,
     pub(crate) statistics: Statistics,
 }
 
@@ -101,6 +103,7 @@ impl Offload {
             is_learning: false,
             plain: 0,
             plain_ended: false,
+            settled: false,
             statistics: Statistics::default(),
         }
     }
@@ -112,6 +115,7 @@ impl Offload {
         counters_start: u16,
         silent_adds_max: u8,
     ) -> Option<DeviceId> {
+        self.stir();
         let id = DeviceId(u8::try_from(self.nics.len()).ok()?);
         let silent = u32::from(silent_adds_max).min((capabilities.command_slots / 4).saturating_sub(1));
         let mut nic = Nic::new(id, capabilities, self.seed, (counters_start, silent), self.kept_from);
@@ -144,9 +148,52 @@ impl Offload {
         self.active
     }
 
-    /// Whether [`Self::poll`] would find nothing to do.
+    /// The short ways (`quick`) end here: whatever is done next may give a device something to do, and finds every count
+    /// as it is. Each function that is not one of those ways and changes anything begins with this.
     #[inline(always)]
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn stir(&mut self) {
+        self.settled = false;
+        if let Some(nic) = self.nics.get_mut(self.only) {
+            nic.settle();
+        }
+    }
+
+    /// No device has anything to do, and none has commands waiting: known without a look, for as long as nothing but the
+    /// short ways was gone.
+    #[inline(always)]
+    pub(crate) fn is_settled(&self) -> bool {
+        debug_assert!(!self.settled || self.is_without_work(), "{self:?}");
+        self.settled
+    }
+
+    /// Send down what may go down, queue what is due, and find out whether there is anything left.
+    #[inline(never)]
+    pub(crate) fn turn(&mut self) {
+        if self.active && !self.is_quiet() {
+            self.stir();
+            self.poll();
+            self.settled = self.is_without_work();
+        } else {
+            self.settled = self.has_no_commands();
+        }
+    }
+
+    /// The commands of a device where none matches: then those are all that there can be.
+    #[inline]
+    pub(crate) fn poll_plain(&mut self, device: DeviceId) -> &[Command] {
+        if !self.has_commands(device) {
+            self.settled = (device.0 == 0 && self.nics.len() == 1) || self.has_no_commands();
+        }
+        self.commands(device)
+    }
+
+    /// Whether [`Self::turn`] would find nothing, without changing anything.
+    pub(crate) fn is_without_work(&self) -> bool {
+        (!self.active || self.is_quiet()) && self.has_no_commands()
+    }
+
+    /// Whether [`Self::poll`] would find nothing to do.
+    fn is_quiet(&self) -> bool {
         // One that does not match has nothing to do.
         match self.nics.get(self.sole) {
             Some(nic) => nic.is_quiet(),
@@ -199,6 +246,7 @@ impl Offload {
         buffer: &Buffer,
         multi: bool,
     ) -> usize {
+        self.stir();
         self.statistics.tracked += 1;
         if self.is_learning {
             self.nics.iter_mut().for_each(|nic| nic.served.age());
@@ -225,6 +273,7 @@ impl Offload {
     /// A message that came through this device takes a receive. From whom receives from anybody have their messages is
     /// learned from that (`served`).
     pub(crate) fn learn(&mut self, index: usize, device: DeviceId) {
+        self.stir();
         let Some(record) = self.mirror.record(index) else { return };
         if self.peers.origin(&record.pattern) != Origin::Anybody {
             return;
@@ -244,6 +293,7 @@ impl Offload {
     /// Put a command that is not a list operation into a device's queue.
     #[inline]
     pub(crate) fn push(&mut self, device: DeviceId, command: Command) {
+        self.stir();
         if let Some(nic) = self.nics.get_mut(device.0 as usize) {
             nic.push(command);
         }
@@ -251,6 +301,7 @@ impl Offload {
 
     /// Take back the answer for a message that was not submitted: the device has forgotten the message.
     pub(crate) fn withdraw_answer(&mut self, device: DeviceId, message: MessageToken) -> Option<Answer> {
+        self.stir();
         let nic = self.nics.get_mut(device.0 as usize)?;
         let is_it =
             |command: &Command| matches!(*command, Command::Answer { message: of, .. } if of == message);
@@ -279,12 +330,14 @@ impl Offload {
     }
 
     /// Whether a device has commands waiting.
+    #[inline]
     pub(crate) fn has_commands(&self, device: DeviceId) -> bool {
         self.nics.get(device.0 as usize).is_some_and(|nic| !nic.commands().is_empty())
     }
 
     /// Give a device a bounce buffer, for receives shorter than its eager limit.
     pub(crate) fn add_bounce(&mut self, device: DeviceId, buffer: Buffer) -> bool {
+        self.stir();
         let Some(nic) = self.nics.get_mut(device.0 as usize) else { return false };
         let fits = buffer.length >= nic.capabilities.eager_limit && buffer.segments == 1;
         if fits {
@@ -295,6 +348,7 @@ impl Offload {
 
     /// Which bits of a tag name a peer.
     pub(crate) fn name_peer(&mut self, peer: PeerId, bits: u64) -> Result<(), NameError> {
+        self.stir();
         self.peers.name(peer, bits)
     }
 
@@ -305,6 +359,7 @@ impl Offload {
     /// A peer's messages come through this device from now on. The caller has made sure that they came through no
     /// other before, or that no receive names the peer.
     pub(crate) fn set_path(&mut self, peer: PeerId, device: Option<DeviceId>) {
+        self.stir();
         self.peers.set_path(peer, device);
         let peers = &self.peers;
         for nic in &mut self.nics {
@@ -333,6 +388,7 @@ impl Offload {
 
     /// A peer that nothing names: its number will be dealt again.
     pub(crate) fn forget_peer(&mut self, peer: PeerId) {
+        self.stir();
         self.peers.forget(peer);
     }
 
@@ -343,6 +399,7 @@ impl Offload {
 
     /// A peer joined a group, or left the one it was in.
     pub(crate) fn handle_group(&mut self, peer: PeerId, group: Option<GroupId>) {
+        self.stir();
         for nic in &mut self.nics {
             nic.overlaps.handle_group(peer, group);
         }
@@ -384,6 +441,11 @@ impl Offload {
 
     /// Everything that decides about the future, for counting states. `name` gives a receive its number.
     pub(crate) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(ReceiveId) -> u64) {
+        if self.nics.get(self.only).is_some_and(|nic| nic.taken() > 0) {
+            let mut stirred = self.clone();
+            stirred.stir();
+            return stirred.canonical(out, name);
+        }
         let order = self.mirror.in_order();
         let of = |index: usize| self.mirror.record(index).map_or(u64::MAX, |record| name(record.receive));
         for &index in &order {

@@ -55,6 +55,9 @@ pub(crate) struct Nic {
     /// and its phase go, and nobody waits or stands in the way. Whatever takes of those otherwise, or may come to stand in
     /// the way, makes it 0; [`Self::grant`] finds out anew.
     granted: u32,
+    /// What that was when the counts here and of the phase were right last: each that has gone down since counts
+    /// ([`Self::settle`]).
+    granted_before: u32,
     /// Buffers with so many bytes more than the eager limit at most are taken.
     direct_span: u64,
     /// There are such, and none of them is empty.
@@ -94,6 +97,7 @@ impl Nic {
             entries_max: capabilities.tags.min(queue_room),
             kept: 0,
             granted: 0,
+            granted_before: 0,
             direct_span: capabilities.buffer_length_max.saturating_sub(capabilities.eager_limit),
             is_direct: (1..=capabilities.buffer_length_max).contains(&capabilities.eager_limit),
             late_dels: Vec::new(),
@@ -132,7 +136,7 @@ impl Nic {
     /// list is short for its slots there are two slots for each.
     #[inline(never)]
     pub(crate) fn grant(&mut self, rules: Rules) {
-        self.granted = 0;
+        self.revoke();
         let may = self.is_idle() && self.is_direct && rules.hold(Clause::CountDecided);
         if self.is_held_up().is_some() || !may {
             return;
@@ -141,6 +145,26 @@ impl Nic {
         let slots = u64::from(self.capabilities.command_slots).saturating_sub(used) / SLOTS_OF_AN_ENTRY;
         let room = self.phase.silent_left().min(slots).min(self.commands.room() as u64);
         self.granted = u32::try_from(room).unwrap_or(u32::MAX).min(self.entries_max - self.entries);
+        self.granted_before = self.granted;
+    }
+
+    /// So many went down since the counts were right.
+    #[inline(always)]
+    pub(crate) const fn taken(&self) -> u32 {
+        self.granted_before - self.granted
+    }
+
+    /// The counts become right.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self) {
+        let taken = self.taken();
+        if taken == 0 {
+            return;
+        }
+        self.granted_before = self.granted;
+        self.entries = self.entries.wrapping_add(taken);
+        self.kept = self.kept.wrapping_add(taken);
+        self.phase.count_silent_adds(taken);
     }
 
     /// Whether [`Self::list_granted`] may be called for a buffer, which then is not empty.
@@ -156,10 +180,12 @@ impl Nic {
     /// What was granted is so no longer.
     #[inline(always)]
     pub(crate) fn revoke(&mut self) {
-        self.granted = 0;
+        debug_assert_eq!(self.taken(), 0, "the short ways end before");
+        (self.granted, self.granted_before) = (0, 0);
     }
 
-    /// The ADD of a receive that was granted goes down by this hand, or else is queued.
+    /// The ADD of a receive that was granted goes down by this hand, or else is queued; whether it went. It is not
+    /// counted before [`Self::settle`].
     #[inline(always)]
     pub(crate) fn list_granted(
         &mut self,
@@ -167,23 +193,30 @@ impl Nic {
         pattern: &Pattern,
         buffer: &Buffer,
         hand: &mut impl Placer,
-    ) {
+    ) -> bool {
         debug_assert!(self.is_idle() && self.takes(buffer), "{self:?}");
         self.granted -= 1;
-        self.entries += 1;
-        self.kept += 1;
-        let unexpected_count = self.phase.put_silent_add();
-        let Pattern { tag, ignore, .. } = *pattern;
-        let (tag, signalled) = (Tag(tag.0 & ignore.mask()), false);
-        self.send_add(&Add { handle, tag, ignore, buffer, unexpected_count, signalled }, hand);
+        let is_sent =
+            self.commands.is_empty() && hand.add(self.id, &self.silent_add(handle, pattern, buffer));
+        if !is_sent {
+            self.queue_granted(handle, pattern, buffer);
+        }
+        is_sent
     }
 
-    /// By this hand if no command waits.
     #[inline(always)]
-    fn send_add(&mut self, add: &Add<'_>, hand: &mut impl Placer) {
-        if !(self.commands.is_empty() && hand.add(self.id, add)) {
-            self.commands.put(add.command());
-        }
+    fn silent_add<'a>(&self, handle: TagHandle, pattern: &Pattern, buffer: &'a Buffer) -> Add<'a> {
+        let Pattern { tag, ignore, .. } = *pattern;
+        let (tag, unexpected_count) = (Tag(tag.0 & ignore.mask()), self.phase.reported());
+        Add { handle, tag, ignore, buffer, unexpected_count, signalled: false }
+    }
+
+    /// Makes the ADD again, so that only who comes here has it in memory.
+    #[cold]
+    #[inline(never)]
+    fn queue_granted(&mut self, handle: TagHandle, pattern: &Pattern, buffer: &Buffer) {
+        let add = self.silent_add(handle, pattern, buffer);
+        self.commands.put(add.command());
     }
 
     /// Queue a command that is not a list operation.
@@ -295,7 +328,10 @@ impl Nic {
         let Pattern { tag, ignore, .. } = record.pattern;
         let (tag, buffer) = (Tag(tag.0 & ignore.mask()), bounce.as_ref().unwrap_or(&record.buffer));
         self.phase.put_add(handle, signalled);
-        self.send_add(&Add { handle, tag, ignore, buffer, unexpected_count, signalled }, hand);
+        let add = Add { handle, tag, ignore, buffer, unexpected_count, signalled };
+        if !(self.commands.is_empty() && hand.add(id, &add)) {
+            self.commands.put(add.command());
+        }
         true
     }
 
@@ -366,11 +402,11 @@ impl Nic {
         self.entries = self.entries.saturating_sub(1);
     }
 
-    /// The device matched an entry and let go of it, which had a slot kept for its DEL.
+    /// The device matched an entry and let go of it, which had a slot kept for its DEL. It may not be counted yet.
     #[inline(always)]
     pub(crate) fn handle_matched_and_released(&mut self) {
-        self.kept -= 1;
-        self.entries -= 1;
+        self.kept = self.kept.wrapping_sub(1);
+        self.entries = self.entries.wrapping_sub(1);
     }
 
     /// The device failed: it holds nothing any more. Handles whose DELs were outstanding.
@@ -386,12 +422,12 @@ impl Nic {
 
     /// Entries that the device knows of, and how many it may.
     pub(crate) fn entries(&self) -> (u32, u32) {
-        (self.entries, self.entries_max)
+        (self.entries.wrapping_add(self.taken()), self.entries_max)
     }
 
     /// Command slots that are used.
     pub(crate) fn slots_used(&self) -> u64 {
-        self.phase.slots_used()
+        self.phase.slots_used() + u64::from(self.taken())
     }
 
     pub(crate) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(TagHandle) -> u64) {

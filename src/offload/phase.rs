@@ -187,13 +187,18 @@ impl Phase {
         }
     }
 
-    /// One of those was queued: the count that goes with it.
+    /// The count that goes with each of those, until another command goes.
     #[inline(always)]
-    pub(crate) fn put_silent_add(&mut self) -> u16 {
-        debug_assert!(!self.is_add_asked());
-        self.queued += 1;
-        self.silent = self.queued;
+    pub(crate) fn reported(&self) -> u16 {
         Self::wire(self.reported)
+    }
+
+    /// So many of those, one at least, were queued since the last command that was counted.
+    #[inline(always)]
+    pub(crate) fn count_silent_adds(&mut self, count: u32) {
+        debug_assert!(u64::from(count) <= self.silent_left());
+        self.queued += u64::from(count);
+        self.silent = self.queued;
     }
 
     /// An operation was queued that is no ADD.

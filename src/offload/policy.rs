@@ -194,6 +194,7 @@ impl Offload {
 
     /// Switch offload to a device on or off. Off brings its receives back, newest first (rule 9).
     pub(crate) fn set_switch(&mut self, device: DeviceId, on: bool) {
+        self.stir();
         let at = device.0 as usize;
         let Some(nic) = self.nics.get_mut(at).filter(|nic| !matches!(nic.switch, Switch::Failed)) else {
             return;
@@ -210,6 +211,7 @@ impl Offload {
 
     /// No more receives go down to a device that broke its contract.
     pub(crate) fn distrust(&mut self, device: DeviceId) {
+        self.stir();
         if let Some(nic) = self.nics.get_mut(device.0 as usize).filter(|nic| nic.switch == Switch::On) {
             nic.switch = Switch::Faulty;
             nic.revoke();
@@ -233,6 +235,7 @@ impl Offload {
     /// What is known of `from` is `to`'s. An older receive of `from` may stand in the way of one of `to` now, so those
     /// come back first; they go down again when they may.
     pub(crate) fn rename_peer(&mut self, from: PeerId, to: PeerId) {
+        self.stir();
         for index in self.mirror.in_order() {
             let Some(record) = self.mirror.record_mut(index) else { continue };
             if record.pattern.source != Source::Peer(from) {
@@ -258,6 +261,7 @@ impl Offload {
     /// A peer's messages come through no device for now, and may come through any next: receives that name it stand in the way
     /// everywhere, and what they overlap comes back.
     pub(crate) fn clear_path(&mut self, peer: PeerId) {
+        self.stir();
         if !self.peers.clear_path(peer) || !self.active {
             return;
         }
@@ -331,6 +335,7 @@ impl Offload {
     /// Queue the DEL of an entry, unless there was one. `clause`: the one by which the receive now stands in
     /// the way of newer ones.
     pub(crate) fn recall(&mut self, index: usize, clause: Clause) {
+        self.stir();
         // One whose DEL failed is recalled already: its match will be told, and a second DEL would name an entry that
         // the device may have given to another receive by then.
         let asks = self.mirror.record(index).is_some_and(|record| record.place() == Place::Listed);

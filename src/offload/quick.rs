@@ -13,12 +13,12 @@ use crate::seam::{Buffer, Match, MatchStage, Operation, OperationDone, Placer};
 use super::entry::Place;
 use super::mirror::FreeRecord;
 use super::nic::Nic;
-use super::stretches::{Spot, Stretches};
+use super::stretches::{Behind, Spot, Stretches};
 use super::{Offload, Record, Rules, Statistics};
 
 impl Offload {
     /// Whether a receive that is about to be posted can go straight down to the only device that matches, if its buffer overlaps
-    /// none that is there. The record that it then gets. Changes nothing. Budget: 40 instructions.
+    /// none that is there. The record that it then gets. Changes nothing; [`Self::stir`] comes before. Budget: 40 instructions.
     #[inline(always)]
     fn record_for_way_down(&self, pattern: &Pattern, buffer: &Buffer) -> Option<u32> {
         let nic = self.nics.get(self.sole)?;
@@ -38,33 +38,30 @@ impl Offload {
             && nic.is_held_up().is_none()
             && self.peers.is_anybody(pattern)
             && nic.takes(buffer)
-            && nic.has_room()
-            && self.stretches.is_behind_all(buffer);
+            && nic.has_room();
         if !may {
             return None;
         }
+        let stretch = self.stretches.behind_all(buffer)?;
         let place = self.mirror.free_record()?;
-        let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
+        let statistics = &mut self.statistics;
         let is_grantable = self.peers.has_no_layout();
-        Some(StraightDown { nic, place, stretches, statistics, rules: self.rules, is_grantable })
+        Some(StraightDown { nic, place, stretch, statistics, rules: self.rules, is_grantable })
     }
 
     /// The same where nothing of the device needs to be looked at, as was granted. Budget: 30 instructions.
     #[inline(always)]
-    pub(crate) fn way_straight(&mut self, pattern: &Pattern, buffer: &Buffer) -> Option<StraightDown<'_>> {
+    pub(crate) fn way_straight(&mut self, pattern: &Pattern, buffer: &Buffer) -> Option<Granted<'_>> {
         let nic = self.nics.get_mut(self.sole)?;
         // Only where there is no layout is anything granted.
         debug_assert!(!nic.is_granted(buffer) || self.peers.has_no_layout());
-        let may = nic.is_granted(buffer)
-            && pattern.source == Source::Any
-            && self.stretches.is_behind_all_that_is_not_empty(buffer);
-        if !may {
+        if !(nic.is_granted(buffer) && pattern.source == Source::Any) {
             return None;
         }
+        let stretch = self.stretches.behind_all_that_is_not_empty(buffer)?;
         let place = self.mirror.free_record()?;
-        let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
-        let is_grantable = true;
-        Some(StraightDown { nic, place, stretches, statistics, rules: self.rules, is_grantable })
+        let (statistics, settled) = (&mut self.statistics, &mut self.settled);
+        Some(Granted { nic, place, stretch, statistics, settled })
     }
 
     /// The same, of a buffer anywhere: for [`Self::go_down_among`].
@@ -117,13 +114,12 @@ impl Offload {
     /// Changes nothing. Budget: 30 instructions.
     #[inline(always)]
     pub(crate) fn usual_match(&mut self, device: DeviceId, matched: &Match) -> Option<UsualMatch<'_>> {
-        let nic = self.nics.get_mut(device.0 as usize)?;
         if matched.stage != MatchStage::Complete {
             return None;
         }
         let (record, free) = self.mirror.find_undisturbed(device, matched.handle)?;
-        let (stretches, statistics) = (&mut self.stretches, &mut self.statistics);
-        Some(UsualMatch { nic, record, free, stretches, statistics })
+        let (nics, stretches, statistics) = (&mut self.nics, &mut self.stretches, &mut self.statistics);
+        Some(UsualMatch { nics, device, record, free, stretches, statistics })
     }
 
     /// A device let go of an entry that it had matched. Budget: 60 instructions.
@@ -134,7 +130,9 @@ impl Offload {
         if record.place() != Place::Gone || !record.is_usual() || !record.slot_kept {
             return false;
         }
-        let buffer = release(record, nic);
+        nic.handle_matched_and_released();
+        (record.pinned, record.slot_kept) = (None, false);
+        let buffer = record.buffer;
         self.mirror.forget_clear(handle.index);
         self.stretches.remove(&buffer);
         true
@@ -146,7 +144,7 @@ impl Offload {
 pub(crate) struct StraightDown<'a> {
     nic: &'a mut Nic,
     place: FreeRecord<'a>,
-    stretches: &'a mut Stretches,
+    stretch: Behind<'a>,
     statistics: &'a mut Statistics,
     rules: Rules,
     is_grantable: bool,
@@ -162,40 +160,55 @@ impl StraightDown<'_> {
     /// It was posted. Budget: 75 instructions.
     #[inline(always)]
     pub(crate) fn go(self, id: ReceiveId, pattern: &Pattern, buffer: &Buffer, hand: &mut impl Placer) {
-        let Self { nic, place, stretches, statistics, rules, is_grantable } = self;
+        let Self { nic, place, stretch, statistics, rules, is_grantable } = self;
         let (index, record) = place.track(id, pattern, buffer, nic.held_up_by);
         let is_listed = nic.list(record, index as usize, None, rules, hand);
         debug_assert!(is_listed, "it was in software");
-        stretches.put_last(buffer, index);
+        stretch.put(buffer, index);
         statistics.tracked += 1;
         statistics.adds += 1;
         if is_grantable {
             nic.grant(rules);
         }
     }
+}
 
-    /// The same of one on [`Offload::way_straight`]. Budget: 65 instructions.
+/// The same where that was granted.
+#[derive(Debug)]
+pub(crate) struct Granted<'a> {
+    nic: &'a mut Nic,
+    place: FreeRecord<'a>,
+    stretch: Behind<'a>,
+    statistics: &'a mut Statistics,
+    settled: &'a mut bool,
+}
+
+impl Granted<'_> {
+    /// The record that it gets.
     #[inline(always)]
-    pub(crate) fn go_straight(
-        self,
-        id: ReceiveId,
-        pattern: &Pattern,
-        buffer: &Buffer,
-        hand: &mut impl Placer,
-    ) {
-        let Self { nic, place, stretches, statistics, .. } = self;
+    pub(crate) fn record(&self) -> u32 {
+        self.place.index
+    }
+
+    /// It was posted. Budget: 55 instructions.
+    #[inline(always)]
+    pub(crate) fn go(self, id: ReceiveId, pattern: &Pattern, buffer: &Buffer, hand: &mut impl Placer) {
+        let Self { nic, place, stretch, statistics, settled } = self;
         let handle = place.track_listed(id, pattern, buffer, nic.id);
-        stretches.put_last(buffer, handle.index);
+        stretch.put(buffer, handle.index);
         statistics.tracked += 1;
         statistics.adds += 1;
-        nic.list_granted(handle, pattern, buffer, hand);
+        if !nic.list_granted(handle, pattern, buffer, hand) {
+            *settled = false;
+        }
     }
 }
 
 /// See [`Offload::usual_match`].
 #[derive(Debug)]
 pub(crate) struct UsualMatch<'a> {
-    nic: &'a mut Nic,
+    nics: &'a mut Vec<Nic>,
+    device: DeviceId,
     record: &'a mut Record,
     free: &'a mut u32,
     stretches: &'a mut Stretches,
@@ -218,25 +231,19 @@ impl UsualMatch<'_> {
     /// The receive is complete, and the device has let go of the entry, or has not yet. Budget: 45 instructions if it has.
     #[inline(always)]
     pub(crate) fn finish(self, matched: &Match) {
-        let Self { nic, record, free, stretches, statistics } = self;
+        let Self { nics, device, record, free, stretches, statistics } = self;
         statistics.matched_by_device += 1;
         if matched.released {
-            nic.handle_matched_and_released();
+            // It has the entry, so it is there.
+            if let Some(nic) = nics.get_mut(device.0 as usize) {
+                nic.handle_matched_and_released();
+            }
             record.end_and_free_undisturbed(matched.handle.index, free);
             stretches.remove(&record.buffer);
         } else {
             record.end_undisturbed();
         }
     }
-}
-
-/// The device has let go of an entry, which had a slot kept for a DEL. Its buffer.
-#[inline(always)]
-fn release(record: &mut Record, nic: &mut Nic) -> Buffer {
-    nic.give_back_slot();
-    nic.handle_released();
-    (record.pinned, record.slot_kept) = (None, false);
-    record.buffer
 }
 
 /// How a receive goes straight down.

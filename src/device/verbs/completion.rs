@@ -39,34 +39,71 @@ pub struct Completion {
     pub app_ctx: u32,
 }
 
-/// A completion of a queue with tag matching, as far as it was worth reading.
+/// A completion at which the queue is: read piece by piece as it is wanted, so that what most completions are is read
+/// to where it is to lie.
 #[derive(Clone, Copy, Debug)]
-pub enum Taken {
-    /// A whole message without an immediate was matched.
-    Whole(Whole),
-    /// Anything else.
-    Other(Completion),
+pub struct Current<'a> {
+    queue: *mut types::ibv_cq_ex,
+    read: &'a Accessors,
+    /// Where tag-matching information is read to.
+    info: *mut types::ibv_wc_tm_info,
 }
 
-/// See [`Taken::Whole`]; its fields are those of [`Completion`].
-#[derive(Clone, Copy, Debug)]
-pub struct Whole {
+impl Current<'_> {
+    /// Whether it is a match with all of its data and no immediate. Flags decide (TM-CONTRACT 15.6): this needs no opcode.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        // SAFETY: the queue exists.
+        if unsafe { (*self.queue).status } != sys::IBV_WC_SUCCESS {
+            return false;
+        }
+        // SAFETY: a section is open at a completion, as long as this is there.
+        let flags = unsafe { (self.read.flags)(self.queue) };
+        flags & (Flags::WHOLE.0 | sys::IBV_WC_WITH_IMM) == Flags::WHOLE.0
+    }
+
     /// The id of the receive.
-    pub wr_id: u64,
-    /// Bytes.
-    pub byte_len: u32,
-    /// The local QP.
-    pub qp_num: u32,
-    /// Its tag.
-    pub tag: u64,
-    /// Its sender's word.
-    pub app_ctx: u32,
-}
+    #[inline(always)]
+    #[must_use]
+    pub fn wr_id(&self) -> u64 {
+        // SAFETY: the queue exists.
+        unsafe { (*self.queue).wr_id }
+    }
 
-impl From<Whole> for Completion {
-    fn from(Whole { wr_id, byte_len, qp_num, tag, app_ctx }: Whole) -> Self {
-        let opcode = sys::IBV_WC_TM_RECV;
-        Self { wr_id, opcode, byte_len, qp_num, flags: Flags::WHOLE, tag, app_ctx, ..Self::default() }
+    /// The local QP, of a message.
+    #[inline(always)]
+    #[must_use]
+    pub fn qp_num(&self) -> u32 {
+        // SAFETY: a section is open at a completion, as long as this is there.
+        unsafe { (self.read.qp_num)(self.queue) }
+    }
+
+    /// Bytes, of a message.
+    #[inline(always)]
+    #[must_use]
+    pub fn byte_len(&self) -> u32 {
+        // SAFETY: a section is open at a completion, as long as this is there.
+        unsafe { (self.read.byte_len)(self.queue) }
+    }
+
+    /// Its tag and its sender's word, of a match.
+    #[inline(always)]
+    #[must_use]
+    pub fn tag_and_app_ctx(&self) -> (u64, u32) {
+        // SAFETY: a section is open at a completion, as long as this is there, and so is the place read to.
+        unsafe { (self.read.tm_info)(self.queue, self.info) };
+        // SAFETY: the place is there, and was written before.
+        let types::ibv_wc_tm_info { tag, r#priv: app_ctx } = unsafe { *self.info };
+        (tag, app_ctx)
+    }
+
+    /// All of it.
+    #[inline(always)]
+    #[must_use]
+    pub fn completion(self) -> Completion {
+        // SAFETY: a section is open at a completion, as long as this is there.
+        unsafe { self.read.completion(self.queue) }
     }
 }
 
@@ -260,31 +297,34 @@ impl TagMatchingQueue {
     /// # Errors
     /// The queue is broken. What was taken before stands.
     #[inline(always)]
-    pub fn poll(&mut self, max: usize, mut take: impl FnMut(Taken)) -> Result<usize, PollError> {
+    pub fn poll(&mut self, max: usize, mut take: impl FnMut(Current<'_>)) -> Result<usize, PollError> {
         let queue = self.raw();
         if max == 0 {
             return Ok(0);
         }
         let mut none = 0;
         // SAFETY: the queue exists, and no section is open: what this opens, the section closes.
-        let mut result = unsafe { (self.read.start_poll)(queue, &raw mut none) };
+        let result = unsafe { (self.read.start_poll)(queue, &raw mut none) };
         if result != 0 {
             // No section was opened.
             return if result == libc::ENOENT { Ok(0) } else { Err(PollError { result }) };
         }
         let _section = Section { queue, end: self.read.end_poll };
-        let mut taken = 0;
-        while result == 0 {
-            // SAFETY: a section is open, and is at a completion.
-            take(unsafe { self.read.taken(queue) });
-            taken += 1;
-            if taken == max {
-                break;
+        let mut info = types::ibv_wc_tm_info::default();
+        let mut left = max;
+        loop {
+            // A section is open, and is at a completion.
+            take(Current { queue, read: &self.read, info: &raw mut info });
+            left -= 1;
+            if left == 0 {
+                return Ok(max);
             }
             // SAFETY: a section is open.
-            result = unsafe { (self.read.next_poll)(queue) };
+            let result = unsafe { (self.read.next_poll)(queue) };
+            if result != 0 {
+                return if result == libc::ENOENT { Ok(max - left) } else { Err(PollError { result }) };
+            }
         }
-        if result == 0 || result == libc::ENOENT { Ok(taken) } else { Err(PollError { result }) }
     }
 
     /// For objects that complete here.
@@ -400,41 +440,6 @@ impl Accessors {
             flags: queue.read_wc_flags?,
             tm_info: queue.read_tm_info?,
         })
-    }
-
-    /// Reads the completion. Flags decide (TM-CONTRACT 15.6): what is a whole match by them needs no opcode.
-    ///
-    /// # Safety
-    /// A section is open, and is at a completion.
-    #[inline(always)]
-    unsafe fn taken(&self, queue: *mut types::ibv_cq_ex) -> Taken {
-        // SAFETY: the queue exists.
-        if unsafe { (*queue).status } == sys::IBV_WC_SUCCESS {
-            // SAFETY: a section is open at a completion.
-            let flags = unsafe { (self.flags)(queue) };
-            if flags & (Flags::WHOLE.0 | sys::IBV_WC_WITH_IMM) == Flags::WHOLE.0 {
-                // SAFETY: as above, and it is a match.
-                return Taken::Whole(unsafe { self.whole(queue) });
-            }
-        }
-        // SAFETY: as above.
-        Taken::Other(unsafe { self.completion(queue) })
-    }
-
-    /// # Safety
-    /// A section is open, and is at a completion of a match with all of its data.
-    #[inline(always)]
-    unsafe fn whole(&self, queue: *mut types::ibv_cq_ex) -> Whole {
-        let mut info = types::ibv_wc_tm_info::default();
-        // SAFETY: the caller's promise.
-        unsafe { (self.tm_info)(queue, &raw mut info) };
-        // SAFETY: as above.
-        let byte_len = unsafe { (self.byte_len)(queue) };
-        // SAFETY: as above.
-        let qp_num = unsafe { (self.qp_num)(queue) };
-        // SAFETY: as above.
-        let wr_id = unsafe { (*queue).wr_id };
-        Whole { wr_id, byte_len, qp_num, tag: info.tag, app_ctx: info.r#priv }
     }
 
     /// Reads what this kind of completion has, and nothing else.

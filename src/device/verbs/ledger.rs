@@ -3,24 +3,29 @@
 //! Pure bookkeeping. The driver checks neither (a DEL of an entry that is not in use corrupts it, a full queue and a
 //! full list give one and the same error), so whoever posts asks here first.
 //!
+//! An entry has its segment with it, as the driver wants it: the request of its ADD points there, so that a buffer is
+//! written once, and is known as long as the entry is.
+//!
 //! Not here: what a completion means to an engine.
 
 use std::collections::VecDeque;
 
+use super::sys::types::ibv_sge;
 use crate::ids::TagHandle;
+use crate::seam::Buffer;
 
 /// The accounts of one list. Entries go by the names that the caller gives them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ledger {
     /// By index.
     entries: Vec<Entry>,
-    tags: u32,
-    tags_used: u32,
+    tags_free: u32,
     pending: VecDeque<Pending>,
-    /// Slots of unsignalled operations that no signalled one follows yet.
-    unsignalled: u32,
+    /// Operations are numbered as they are posted, modulo 2^32: the number of the next one.
+    next: u32,
+    /// The number of the first one for which there is no slot.
+    end: u32,
     slots: u32,
-    slots_used: u32,
 }
 
 impl Ledger {
@@ -29,31 +34,30 @@ impl Ledger {
     pub fn new(tags: u32, slots: u32) -> Self {
         Self {
             entries: vec![Entry::default(); tags as usize],
-            tags,
-            tags_used: 0,
+            tags_free: tags,
             pending: VecDeque::new(),
-            unsignalled: 0,
+            next: 0,
+            end: slots,
             slots,
-            slots_used: 0,
         }
     }
 
     /// Operations that can be posted now.
     #[must_use]
     pub const fn slots_free(&self) -> u32 {
-        self.slots - self.slots_used
+        self.end.wrapping_sub(self.next)
     }
 
     /// Tags that can be added now.
     #[must_use]
     pub const fn tags_free(&self) -> u32 {
-        self.tags - self.tags_used
+        self.tags_free
     }
 
     /// Whether the entry is in use: a completion of it is still to come.
     #[must_use]
     pub fn is_in_use(&self, handle: TagHandle) -> bool {
-        self.find(handle).is_some_and(|entry| entry.owed > 0)
+        self.owed(handle) > 0
     }
 
     /// The entry with this index that is in use, or whose name is kept.
@@ -66,48 +70,54 @@ impl Ledger {
     /// Completions that the entry still waits for.
     #[must_use]
     pub fn owed(&self, handle: TagHandle) -> u8 {
-        self.find(handle).map_or(0, |entry| entry.owed)
+        self.find(handle).map_or(0, Entry::owed)
     }
 
     /// The driver's number of the entry.
     #[must_use]
     pub fn number(&self, handle: TagHandle) -> Option<u32> {
-        self.find(handle).filter(|entry| entry.owed > 0).map(|entry| entry.number)
+        self.find(handle).filter(|entry| entry.owed() > 0).map(|entry| entry.number)
     }
 
-    /// An ADD takes its place among the operations. False: there is no slot or no tag for it.
+    /// An ADD takes its place among the operations: its entry, whose segment is this, and whose number is to be written
+    /// once the driver has given one. None: there is no slot or no tag for it. Budget: 30 instructions.
     ///
     /// # Errors
     /// There is an entry with this index.
     #[inline(always)]
-    pub fn add(&mut self, handle: TagHandle, signalled: bool) -> Result<bool, LedgerError> {
+    pub(super) fn add(
+        &mut self,
+        handle: TagHandle,
+        segment: ibv_sge,
+        signalled: bool,
+    ) -> Result<Option<&mut Entry>, LedgerError> {
         let TagHandle { index, generation } = handle;
-        if self.slots_used >= self.slots || self.tags_used >= self.tags {
-            return Ok(false);
+        if self.next == self.end || self.tags_free == 0 {
+            return Ok(None);
         }
-        let place = match self.entries.get_mut(index as usize) {
-            Some(place) => place,
-            None => self.grow(index),
-        };
-        if place.is_named() {
+        if index as usize >= self.entries.len() {
+            self.grow(index);
+        }
+        let Some(entry) = self.entries.get_mut(index as usize) else { return Ok(None) };
+        if entry.is_named() {
             return Err(LedgerError::InUse { index });
         }
-        let owed = 1 + u8::from(signalled);
-        *place = Entry { generation, number: 0, owed, is_kept: false, is_begun: false };
-        self.tags_used += 1;
-        self.operation_posted(Kind::Add, handle, signalled);
-        Ok(true)
+        (entry.segment, entry.generation, entry.state) = (segment, generation, 1 + u32::from(signalled));
+        self.tags_free -= 1;
+        self.next = self.next.wrapping_add(1);
+        if signalled {
+            note_signalled(&mut self.pending, Kind::Add, handle, self.next);
+        }
+        Ok(Some(entry))
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, index: u32) -> &mut Entry {
+    fn grow(&mut self, index: u32) {
         self.entries.resize(index as usize + 1, Entry::default());
-        &mut self.entries[index as usize]
     }
 
     /// The ADD was posted, and the driver gave the entry this number.
-    #[inline(always)]
     pub fn numbered(&mut self, handle: TagHandle, number: u32) {
         if let Some(entry) = self.entries.get_mut(handle.index as usize) {
             entry.number = number;
@@ -117,28 +127,47 @@ impl Ledger {
     /// Something was told of its match already: it is not for [`Self::last_matched`].
     pub fn begun(&mut self, index: u32) {
         if let Some(entry) = self.entries.get_mut(index as usize) {
-            entry.is_begun = true;
+            entry.state |= BEGUN;
         }
+    }
+
+    /// Whether [`Self::begun`] was said of the entry that has or had this index last.
+    #[must_use]
+    pub fn is_begun(&self, index: u32) -> bool {
+        self.entries.get(index as usize).is_some_and(|entry| entry.state & BEGUN != 0)
+    }
+
+    /// Where the payload of the entry goes that has or had this index last.
+    #[must_use]
+    pub fn buffer(&self, index: u32) -> Buffer {
+        let segment = self.entries.get(index as usize).map_or(NO_SEGMENT, |entry| entry.segment);
+        Buffer { address: segment.addr, length: segment.length.into(), key: segment.lkey, segments: 1 }
+    }
+
+    /// Whether the segment of an entry that is in use, or whose name is kept, has this key.
+    #[must_use]
+    pub fn uses_key(&self, key: u32) -> bool {
+        self.entries.iter().any(|entry| entry.segment.lkey == key && entry.is_named())
     }
 
     /// The driver is done with an entry, but its name still means something. Until [`Self::give_back`].
     pub fn keep(&mut self, index: u32) {
         if let Some(entry) = self.entries.get_mut(index as usize) {
-            entry.is_kept = true;
+            entry.state |= KEPT;
         }
     }
 
     /// The name is kept no longer.
     pub fn give_back(&mut self, index: u32) {
         if let Some(entry) = self.entries.get_mut(index as usize) {
-            entry.is_kept = false;
+            entry.state &= !KEPT;
         }
     }
 
     /// Whether a DEL may be posted: the entry is in use, and its 8-bit count has room.
     #[must_use]
     pub fn may_delete(&self, handle: TagHandle) -> bool {
-        self.find(handle).is_some_and(|entry| (1..OWED_MAX).contains(&entry.owed))
+        self.find(handle).is_some_and(|entry| (1..OWED_MAX).contains(&entry.owed()))
     }
 
     /// A DEL was posted. True: the entry is free again, since an unsignalled one is taken for a success at once.
@@ -146,7 +175,7 @@ impl Ledger {
         self.operation_posted(Kind::Del, handle, signalled);
         if signalled {
             if let Some(entry) = self.find_mut(handle) {
-                entry.owed = entry.owed.saturating_add(1);
+                entry.set_owed(entry.owed().saturating_add(1));
             }
             return false;
         }
@@ -168,7 +197,7 @@ impl Ledger {
         if pending.kind != kind {
             return Err(LedgerError::OtherOperation { kind, expected: pending.kind });
         }
-        self.slots_used = self.slots_used.saturating_sub(pending.frees);
+        self.end = pending.next.wrapping_add(self.slots);
         let count = match kind {
             Kind::Add => 1,
             Kind::Del if success => 2,
@@ -183,11 +212,11 @@ impl Ledger {
     #[inline(always)]
     pub fn last_matched(&mut self, handle: TagHandle) -> bool {
         let Some(entry) = self.entries.get_mut(handle.index as usize) else { return false };
-        if entry.generation != handle.generation || entry.owed != 1 || entry.is_begun {
+        if entry.generation != handle.generation || entry.state != 1 {
             return false;
         }
-        entry.owed = 0;
-        self.tags_used -= 1;
+        entry.state = 0;
+        self.tags_free += 1;
         true
     }
 
@@ -199,19 +228,11 @@ impl Ledger {
         self.settle(handle, 1)
     }
 
-    #[inline(always)]
     fn operation_posted(&mut self, kind: Kind, handle: TagHandle, signalled: bool) {
-        self.slots_used += 1;
-        self.unsignalled += 1;
+        self.next = self.next.wrapping_add(1);
         if signalled {
-            self.signalled_posted(kind, handle);
+            note_signalled(&mut self.pending, kind, handle, self.next);
         }
-    }
-
-    #[inline(never)]
-    fn signalled_posted(&mut self, kind: Kind, handle: TagHandle) {
-        let frees = std::mem::take(&mut self.unsignalled);
-        self.pending.push_back(Pending { kind, handle, frees });
     }
 
     /// So many completions fewer to wait for.
@@ -221,9 +242,10 @@ impl Ledger {
             return Err(LedgerError::NoEntry { index });
         }
         let entry = self.find_mut(handle).ok_or(LedgerError::NothingOwed { index })?;
-        entry.owed = entry.owed.checked_sub(count).ok_or(LedgerError::NothingOwed { index })?;
-        let is_free = entry.owed == 0;
-        self.tags_used -= u32::from(is_free);
+        let owed = entry.owed().checked_sub(count).ok_or(LedgerError::NothingOwed { index })?;
+        entry.set_owed(owed);
+        let is_free = owed == 0;
+        self.tags_free += u32::from(is_free);
         Ok(is_free)
     }
 
@@ -285,21 +307,29 @@ pub enum LedgerError {
     },
 }
 
+/// An entry: what it is for the driver, and how far it has got.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-struct Entry {
+pub(super) struct Entry {
+    pub(super) segment: ibv_sge,
     generation: u32,
     /// The driver's.
-    number: u32,
-    /// `expect_cqe`
-    owed: u8,
-    is_kept: bool,
-    is_begun: bool,
+    pub(super) number: u32,
+    /// `expect_cqe`, and from bit 8 on [`KEPT`] and [`BEGUN`]: 1 is what most entries are until their match.
+    state: u32,
 }
 
 impl Entry {
     #[inline(always)]
     const fn is_named(&self) -> bool {
-        self.owed > 0 || self.is_kept
+        self.state & (OWED | KEPT) != 0
+    }
+
+    const fn owed(&self) -> u8 {
+        self.state.to_le_bytes()[0]
+    }
+
+    fn set_owed(&mut self, owed: u8) {
+        self.state = (self.state & !OWED) | u32::from(owed);
     }
 }
 
@@ -307,14 +337,27 @@ impl Entry {
 struct Pending {
     kind: Kind,
     handle: TagHandle,
-    /// Slots that its polling frees: its own, and those of unsignalled operations before it.
-    frees: u32,
+    /// The number of the operation behind it: its polling frees the slots of all before that.
+    next: u32,
+}
+
+/// A signalled operation was posted.
+#[inline(never)]
+fn note_signalled(pending: &mut VecDeque<Pending>, kind: Kind, handle: TagHandle, next: u32) {
+    pending.push_back(Pending { kind, handle, next });
 }
 
 /// What a SYNC is of.
 const NO_ENTRY: TagHandle = TagHandle { index: u32::MAX, generation: u32::MAX };
 /// Signed 8 bits in libmlx5 (TM-CONTRACT 8.2).
 const OWED_MAX: u8 = 127;
+/// Completions that an entry waits for.
+const OWED: u32 = 0xff;
+/// The name of an entry is kept.
+const KEPT: u32 = 0x100;
+/// Something was told of its match.
+const BEGUN: u32 = 0x200;
+const NO_SEGMENT: ibv_sge = ibv_sge { addr: 0, length: 0, lkey: 0 };
 
 #[cfg(test)]
 mod tests {
@@ -329,9 +372,14 @@ mod tests {
     }
 
     fn add(ledger: &mut Ledger, index: u32, signalled: bool) -> TagHandle {
-        assert_eq!(ledger.add(handle(index), signalled), Ok(true));
+        assert_eq!(try_add(ledger, handle(index), signalled), Ok(true));
         ledger.numbered(handle(index), index + 100);
         handle(index)
+    }
+
+    fn try_add(ledger: &mut Ledger, handle: TagHandle, signalled: bool) -> Result<bool, LedgerError> {
+        let segment = ibv_sge { addr: 0x1000, length: handle.generation, lkey: handle.index };
+        ledger.add(handle, segment, signalled).map(|entry| entry.is_some())
     }
 
     #[test]
@@ -417,17 +465,15 @@ mod tests {
     fn there_is_no_room_with_all_tags_or_all_slots_in_use_and_a_name_is_used_once() {
         let mut ledger = ledger();
         add(&mut ledger, 0, false);
-        assert_eq!(
-            ledger.add(TagHandle { index: 0, generation: 6 }, false),
-            Err(LedgerError::InUse { index: 0 })
-        );
+        let again = try_add(&mut ledger, TagHandle { index: 0, generation: 6 }, false);
+        assert_eq!(again, Err(LedgerError::InUse { index: 0 }));
         add(&mut ledger, 1, false);
-        assert_eq!(ledger.add(handle(2), false), Ok(false));
+        assert_eq!(try_add(&mut ledger, handle(2), false), Ok(false));
         assert!(ledger.last_matched(handle(0)) && ledger.last_matched(handle(1)));
         add(&mut ledger, 1000, false);
         ledger.synced(false);
         assert_eq!((ledger.tags_free(), ledger.slots_free()), (1, 0));
-        assert_eq!(ledger.add(handle(2), false), Ok(false));
+        assert_eq!(try_add(&mut ledger, handle(2), false), Ok(false));
     }
 
     #[test]
@@ -438,9 +484,9 @@ mod tests {
         assert_eq!(ledger.name(7), None);
         ledger.keep(7);
         assert_eq!((ledger.name(7), ledger.tags_free()), (Some(entry), 2));
-        assert!(ledger.add(TagHandle { generation: 6, ..entry }, false).is_err());
+        assert!(try_add(&mut ledger, TagHandle { generation: 6, ..entry }, false).is_err());
         ledger.give_back(7);
-        assert_eq!(ledger.add(TagHandle { generation: 6, ..entry }, false), Ok(true));
+        assert_eq!(try_add(&mut ledger, TagHandle { generation: 6, ..entry }, false), Ok(true));
     }
 
     #[test]
@@ -453,5 +499,47 @@ mod tests {
             deletes += 1;
         }
         assert_eq!(deletes, 125);
+    }
+
+    #[test]
+    fn the_segment_of_an_entry_is_known_until_its_name_is_used_again() {
+        let mut ledger = ledger();
+        let entry = add(&mut ledger, 7, false);
+        let buffer = Buffer { address: 0x1000, length: 5, key: 7, segments: 1 };
+        assert_eq!((ledger.buffer(7), ledger.uses_key(7), ledger.uses_key(0)), (buffer, true, false));
+        assert_eq!(ledger.matched(entry), Ok(true));
+        assert_eq!((ledger.buffer(7), ledger.uses_key(7)), (buffer, false));
+        ledger.keep(7);
+        assert!(ledger.uses_key(7) && !ledger.uses_key(8));
+        assert_eq!(ledger.buffer(8), Buffer { segments: 1, ..Buffer::default() });
+    }
+
+    #[test]
+    fn slots_come_back_also_when_the_numbers_of_operations_wrap() {
+        let mut ledger = ledger();
+        (ledger.next, ledger.end) = (u32::MAX - 1, 2);
+        for _ in 0..8 {
+            ledger.synced(false);
+            ledger.synced(true);
+            assert_eq!(ledger.slots_free(), 2);
+            ledger.synced(false);
+            assert_eq!(ledger.operation_done(Kind::Sync, true), Ok((NO_ENTRY, false)));
+            assert_eq!(ledger.slots_free(), 3);
+            ledger.synced(true);
+            assert_eq!(ledger.operation_done(Kind::Sync, true), Ok((NO_ENTRY, false)));
+            assert_eq!(ledger.slots_free(), 4);
+        }
+    }
+
+    #[test]
+    fn begun_is_said_of_one_life_of_an_entry() {
+        let mut ledger = ledger();
+        let entry = add(&mut ledger, 7, false);
+        assert!(!ledger.is_begun(7));
+        ledger.begun(7);
+        assert_eq!(ledger.matched(entry), Ok(true));
+        assert!(ledger.is_begun(7));
+        add(&mut ledger, 7, false);
+        assert!(!ledger.is_begun(7) && !ledger.is_begun(8));
     }
 }

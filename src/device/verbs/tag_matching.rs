@@ -6,9 +6,9 @@
 
 use std::ptr;
 
-use super::completion::{Completion, Flags, PollError, QueueHandle, TagMatchingQueue, Taken};
+use super::completion::{Completion, Current, Flags, PollError, QueueHandle, TagMatchingQueue};
 use super::error::{Errno, VerbsError};
-use super::ledger::{Kind, Ledger, LedgerError};
+use super::ledger::{Entry, Kind, Ledger, LedgerError};
 use super::memory::ProtectionDomain;
 use super::receives::{ReceiveHandle, Shared, SharedReceives, Slab};
 use super::sys::{self, types};
@@ -44,7 +44,7 @@ pub struct Tagged {
     pub tag: Tag,
     /// What to ignore.
     pub ignore: Ignore,
-    /// Where the payload goes, in one segment; 0 bytes: nowhere.
+    /// Where the payload goes, in one segment of 2^31 bytes at most; 0 bytes: nowhere.
     pub buffer: Buffer,
 }
 
@@ -122,27 +122,27 @@ impl TagMatchingSrq {
     /// There is an entry with this index.
     #[inline(always)]
     pub fn put_add(&mut self, handle: TagHandle, tagged: &Tagged, terms: Terms) -> Result<bool, LedgerError> {
-        let is_room = self.ledger.add(handle, terms.signalled)?;
+        let is_room = self.ledger.add(handle, segment_of(&tagged.buffer), terms.signalled)?.is_some();
         if is_room {
             self.prepared.put_add(handle, tagged, terms);
         }
         Ok(is_room)
     }
 
-    /// Post an ADD at once. False: there is no slot or no tag for it, there is an entry with this index, or something was
-    /// put and not posted; nothing has changed then.
+    /// Post an ADD of a buffer that is not empty at once. False: there is no slot or no tag for it, there is an entry with
+    /// this index, or something was put and not posted; nothing has changed then. Budget: 60 instructions.
     ///
     /// # Errors
     /// It was refused. It is counted as posted: the list is of no more use.
     #[inline(always)]
     pub fn add_now(&mut self, add: &Add<'_>) -> Result<bool, PostError> {
-        let Add { handle, signalled, .. } = *add;
-        if !self.prepared.is_empty() || !self.ledger.add(handle, signalled).unwrap_or(false) {
+        if !self.prepared.is_empty() {
             return Ok(false);
         }
-        let number = self.prepared.post_add(&self.receives, add)?;
-        self.ledger.numbered(handle, number);
-        Ok(true)
+        match self.ledger.add(add.handle, segment_of(add.buffer), add.signalled) {
+            Ok(Some(entry)) => self.prepared.post_add(&self.receives, entry, add).map(|()| true),
+            Ok(None) | Err(_) => Ok(false),
+        }
     }
 
     /// Put a DEL behind what is posted next. False: there is no slot for it. Only for an entry that may be deleted
@@ -196,9 +196,13 @@ impl TagMatchingSrq {
     /// # Errors
     /// The queue is broken; what was taken before stands.
     #[inline(always)]
-    pub fn poll(&mut self, max: usize, mut take: impl FnMut(&mut Ledger, Taken)) -> Result<usize, PollError> {
+    pub fn poll(
+        &mut self,
+        max: usize,
+        mut take: impl FnMut(&mut Ledger, Current<'_>),
+    ) -> Result<usize, PollError> {
         let ledger = &mut self.ledger;
-        self.queue.poll(max, |taken| take(ledger, taken))
+        self.queue.poll(max, |current| take(ledger, current))
     }
 
     /// What a completion is, and whether it frees its entry.
@@ -257,54 +261,67 @@ impl TagMatchingSrq {
     }
 }
 
-/// Operations that go down together, as the driver wants them, and behind them one that goes alone. Links and scatter
-/// lists are set once.
+/// Operations that go down together, as the driver wants them, and behind them an ADD that goes alone. What does not
+/// change is set once.
 #[derive(Debug)]
 struct Prepared {
     wrs: Box<[types::ibv_ops_wr; BATCH + 1]>,
-    segments: Box<[types::ibv_sge; BATCH + 1]>,
+    segments: Box<[types::ibv_sge; BATCH]>,
     count: usize,
     call: PostSrqOps,
 }
 
 impl Prepared {
     fn new(call: PostSrqOps) -> Self {
-        let mut segments = Box::new([types::ibv_sge::default(); BATCH + 1]);
+        let mut segments = Box::new([types::ibv_sge::default(); BATCH]);
         let mut wrs = Box::new([EMPTY; BATCH + 1]);
         let (start, lists) = (wrs.as_mut_ptr(), segments.as_mut_ptr());
         for (place, wr) in wrs.iter_mut().enumerate() {
             wr.next = start.wrapping_add(place + 1);
             wr.tm.add.sg_list = lists.wrapping_add(place);
         }
-        wrs[BATCH].next = ptr::null_mut();
+        let alone = &mut wrs[BATCH];
+        (alone.next, alone.opcode, alone.tm.add.num_sge) = (ptr::null_mut(), sys::IBV_WR_TAG_ADD, 1);
         Self { wrs, segments, count: 0, call }
     }
 
-    #[inline(always)]
     fn put_add(&mut self, handle: TagHandle, tagged: &Tagged, terms: Terms) {
         if let (Some(wr), Some(segment)) = (self.wrs.get_mut(self.count), self.segments.get_mut(self.count)) {
             let Tagged { tag, ignore, ref buffer } = *tagged;
-            write_add(wr, segment, handle, (tag, ignore, buffer), terms);
+            *segment = segment_of(buffer);
+            terms.put(wr, sys::IBV_WR_TAG_ADD, handle.to_bits());
+            // A segment of 0 bytes would be one of 2^31 to the device.
+            wr.tm.add.num_sge = i32::from(buffer.length > 0);
+            write_add(wr, handle, tag, ignore);
             self.count += 1;
         }
     }
 
-    /// Post an ADD alone: the driver's number of the entry.
+    /// Post an ADD alone, whose request names the segment of its entry.
     #[inline(always)]
-    fn post_add(&mut self, receives: &SharedReceives, add: &Add<'_>) -> Result<u32, PostError> {
-        let Add { handle, tag, ignore, buffer, unexpected_count, signalled } = *add;
-        let terms = Terms { unexpected_count: Some(unexpected_count), signalled };
-        write_add(&mut self.wrs[BATCH], &mut self.segments[BATCH], handle, (tag, ignore, buffer), terms);
-        let alone = self.wrs.as_mut_ptr().wrapping_add(BATCH);
+    fn post_add(
+        &mut self,
+        receives: &SharedReceives,
+        entry: &mut Entry,
+        add: &Add<'_>,
+    ) -> Result<(), PostError> {
+        let wr = &mut self.wrs[BATCH];
+        wr.wr_id = add.handle.to_bits();
+        wr.flags = sys::IBV_OPS_TM_SYNC | if add.signalled { sys::IBV_OPS_SIGNALED } else { 0 };
+        wr.tm.unexpected_cnt = add.unexpected_count.into();
+        wr.tm.add.sg_list = &raw mut entry.segment;
+        write_add(wr, add.handle, add.tag, add.ignore);
+        let alone: *mut types::ibv_ops_wr = wr;
         let mut bad = ptr::null_mut();
-        // SAFETY: one request that is linked to no other, with a segment of this object's; and nobody polls, since that
-        // needs the queue's owner too.
+        // SAFETY: one request that is linked to no other, with a segment that stays where it is meanwhile; and nobody
+        // polls, since that needs the queue's owner too.
         let errno = unsafe { (self.call)(receives.raw(), alone, &raw mut bad) };
         if errno != 0 {
-            return Err(PostError { posted: 0, cause: Errno::returned(errno) });
+            return Err(refused(0, errno));
         }
         // What the driver wrote, it wrote by its own pointer.
-        Ok(self.wrs[BATCH].tm.handle)
+        entry.number = self.wrs[BATCH].tm.handle;
+        Ok(())
     }
 
     fn put(&mut self, opcode: u32, wr_id: u64, number: u32, terms: Terms) {
@@ -348,7 +365,7 @@ impl Prepared {
         }
         if errno != 0 {
             let posted = bad.addr().saturating_sub(start.addr()) / size_of::<types::ibv_ops_wr>();
-            return Err(PostError { posted, cause: Errno::returned(errno) });
+            return Err(refused(posted, errno));
         }
         for wr in put {
             if wr.opcode == sys::IBV_WR_TAG_ADD {
@@ -359,28 +376,30 @@ impl Prepared {
     }
 }
 
+/// What is written of an ADD beside its terms and its segment.
 #[inline(always)]
-fn write_add(
-    wr: &mut types::ibv_ops_wr,
-    segment: &mut types::ibv_sge,
-    handle: TagHandle,
-    (tag, ignore, buffer): (Tag, Ignore, &Buffer),
-    terms: Terms,
-) {
-    let Buffer { address, length, key, .. } = *buffer;
-    segment.addr = address;
-    segment.length = u32::try_from(length).unwrap_or(u32::MAX);
-    segment.lkey = key;
-    terms.put(wr, sys::IBV_WR_TAG_ADD, handle.to_bits());
+fn write_add(wr: &mut types::ibv_ops_wr, handle: TagHandle, tag: Tag, ignore: Ignore) {
     wr.tm.add.recv_wr_id = handle.to_bits();
-    // A segment of 0 bytes would be one of 2^31 to the device.
-    wr.tm.add.num_sge = i32::from(length > 0);
     wr.tm.add.tag = tag.0;
     wr.tm.add.mask = ignore.mask();
 }
 
+/// A buffer, as far as the driver wants to know it: one of 2^31 bytes at most.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "no buffer is longer, which is looked at before")]
+fn segment_of(buffer: &Buffer) -> types::ibv_sge {
+    let Buffer { address, length, key, .. } = *buffer;
+    debug_assert!(length <= 1 << 31, "{length}");
+    types::ibv_sge { addr: address, length: length as u32, lkey: key }
+}
+
+#[cold]
+#[inline(never)]
+fn refused(posted: usize, errno: libc::c_int) -> PostError {
+    PostError { posted, cause: Errno::returned(errno) }
+}
+
 impl Terms {
-    #[inline(always)]
     fn put(self, wr: &mut types::ibv_ops_wr, opcode: u32, wr_id: u64) {
         let signalled = if self.signalled { sys::IBV_OPS_SIGNALED } else { 0 };
         let sync = if self.unexpected_count.is_some() { sys::IBV_OPS_TM_SYNC } else { 0 };
@@ -460,7 +479,7 @@ mod tests {
 
     fn one_entry() -> Ledger {
         let mut ledger = Ledger::new(1, 4);
-        assert_eq!(ledger.add(TagHandle::from_bits(0), false), Ok(true));
+        assert!(ledger.add(TagHandle::from_bits(0), types::ibv_sge::default(), false).unwrap().is_some());
         ledger
     }
 

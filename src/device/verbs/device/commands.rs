@@ -72,33 +72,30 @@ impl VerbsDevice {
         if matching.srq.is_full() {
             matching.srq.post().map_err(counted)?;
         }
-        let is_put = matching.srq.put_add(handle, tagged, terms).map_err(not_released)?;
-        if is_put {
-            matching.name(handle.index, tagged.buffer);
-        }
-        Ok(is_put)
+        matching.srq.put_add(handle, tagged, terms).map_err(not_released)
     }
 
-    /// Post an ADD by itself. False: it cannot be posted; its command will say why.
+    /// Post an ADD by itself. False: it cannot be posted, or has no bytes; its command will say why, or post it.
     #[inline(always)]
     pub(super) fn add_now(&mut self, add: &Add<'_>) -> bool {
         let ReceiveSide::Matching(matching) = &mut self.side else { return false };
         let Buffer { length, segments, key, .. } = *add.buffer;
-        if length > self.capabilities.buffer_length_max || segments != 1 || (key == 0 && length > 0) {
+        // One less than 0 is more than any.
+        if length.wrapping_sub(1) >= self.capabilities.buffer_length_max || segments != 1 || key == 0 {
             return false;
         }
         match matching.srq.add_now(add) {
-            Ok(is_posted) => {
-                if is_posted {
-                    matching.name(add.handle.index, *add.buffer);
-                }
-                is_posted
-            }
-            Err(error) => {
-                self.fail(counted(error));
-                true
-            }
+            Ok(is_posted) => is_posted,
+            Err(error) => self.add_refused(error),
         }
+    }
+
+    /// It was counted as posted.
+    #[cold]
+    #[inline(never)]
+    fn add_refused(&mut self, error: PostError) -> bool {
+        self.fail(counted(error));
+        true
     }
 
     fn put_del(&mut self, handle: TagHandle, terms: Terms) -> Result<bool, DeviceError> {

@@ -56,6 +56,7 @@ impl VerbsDevice {
     }
 
     /// Nothing came: look for events, end what is drained, ask silent peers.
+    #[inline(never)]
     pub(super) fn idle(&mut self) {
         let mut is_failing = false;
         for (_, peer) in self.peers.iter_mut() {
@@ -150,10 +151,10 @@ impl VerbsDevice {
         let is_of = |stage| matches!(stage, Stage::DataFollows(peer) | Stage::Broken(peer) | Stage::HandedBack(peer, ..) if peer == id);
         let is_read =
             |index: u32| self.jobs.iter().any(|(_, job)| job.target == super::reads::ReadFor::Entry(index));
-        let entries = (0_u32..).zip(&matching.entries);
-        let lost_entries: Vec<_> = entries
-            .filter(|(index, entry)| is_of(entry.stage) && !is_read(*index))
-            .filter_map(|(index, _)| matching.srq.ledger().name(index))
+        let lost_entries: Vec<_> = matching
+            .stages()
+            .filter(|&(handle, stage)| is_of(stage) && !is_read(handle.index))
+            .map(|(handle, _)| handle)
             .collect();
         for handle in lost_entries {
             self.pending.push_back(lost(DataTarget::Entry(handle), 0));
@@ -202,6 +203,7 @@ impl VerbsDevice {
             return;
         }
         self.checked = Instant::now();
+        self.peers.listen_anew();
         let mut silent = Vec::new();
         for (_, peer) in self.peers.iter_mut() {
             let heard = std::mem::take(&mut peer.heard);

@@ -52,7 +52,7 @@ pub use sending::{Message, SendDone, SendError, SendFailure, Sending};
 use held::HeldMessages;
 use peers::Peers;
 use reads::ReadJob;
-use receive::Received;
+use receive::{BATCH, LAST_MATCH, Received};
 use regions::Regions;
 use sending::Outgoing;
 use side::{Buffers, Matching, ReceiveSide, Untagged};
@@ -98,13 +98,21 @@ pub struct VerbsDevice {
 }
 
 /// Room that is used again and again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Scratch {
     completions: Vec<Completion>,
-    matches: Vec<Match>,
+    /// Whole matches that were just taken, each the last of its entry; so is what is old there.
+    matches: Box<[Match; BATCH]>,
     /// Each with the number of matches before it.
     others: Vec<(usize, Completion)>,
     indexes: Vec<u32>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        let matches = Box::new([LAST_MATCH; BATCH]);
+        Self { completions: Vec::new(), matches, others: Vec::new(), indexes: Vec::new() }
+    }
 }
 
 impl VerbsDevice {
@@ -260,7 +268,36 @@ impl VerbsDevice {
         }
     }
 
+    /// Tell what waits, so many events at most: how many were.
+    #[inline(never)]
+    fn tell_pending(&mut self, max: usize, sink: &mut dyn EventSink) -> usize {
+        let mut told = 0;
+        while told < max
+            && let Some(event) = self.pending.pop_front()
+        {
+            let answer = sink.handle_event(self.config.id, &event);
+            told += 1;
+            match &event {
+                Event::Arrived(arrival) => {
+                    if let Err(text) = self.answer(arrival.message, answer, true) {
+                        self.fail(host_fault(&text));
+                    }
+                }
+                Event::DeviceFailed(_) => self.failure_told = true,
+                Event::Matched(_)
+                | Event::Data(_)
+                | Event::Operation(_)
+                | Event::Untagged { .. }
+                | Event::Released(_)
+                | Event::SetAside { .. }
+                | Event::PathLost { .. } => {}
+            }
+        }
+        told
+    }
+
     /// Take from the queues; `room` events may be told: how many were, and whether there may be more.
+    #[inline(always)]
     fn progress(&mut self, room: usize, sink: &mut dyn EventSink) -> (usize, bool) {
         self.polls = self.polls.wrapping_add(1);
         let Received { taken, told, is_all } = self.poll_receives(room, sink);
@@ -295,6 +332,9 @@ impl Device for VerbsDevice {
     }
 
     fn submit(&mut self, commands: &[Command]) -> Result<usize, DeviceError> {
+        if commands.is_empty() {
+            return self.flush().map(|()| 0);
+        }
         let taken = if self.failure.is_none() { self.submit_all(commands) } else { 0 };
         if self.failure.is_some() {
             self.flush()?;
@@ -311,9 +351,11 @@ impl Device for VerbsDevice {
         self.failure.is_none() && self.place_if_here(message, *buffer)
     }
 
-    #[inline(never)]
+    /// Drawn into whoever has the device at hand: then what is added is in registers, and never put together.
+    #[inline(always)]
     fn add(&mut self, add: &Add<'_>) -> bool {
-        self.failure.is_none() && self.add_now(add)
+        // A device that failed has no list.
+        self.add_now(add)
     }
 
     fn poll(&mut self, max: usize, sink: &mut dyn EventSink) -> Result<usize, DeviceError> {
@@ -322,26 +364,8 @@ impl Device for VerbsDevice {
         }
         let mut told = 0;
         loop {
-            while told < max
-                && let Some(event) = self.pending.pop_front()
-            {
-                let answer = sink.handle_event(self.config.id, &event);
-                told += 1;
-                match &event {
-                    Event::Arrived(arrival) => {
-                        if let Err(text) = self.answer(arrival.message, answer, true) {
-                            self.fail(host_fault(&text));
-                        }
-                    }
-                    Event::DeviceFailed(_) => self.failure_told = true,
-                    Event::Matched(_)
-                    | Event::Data(_)
-                    | Event::Operation(_)
-                    | Event::Untagged { .. }
-                    | Event::Released(_)
-                    | Event::SetAside { .. }
-                    | Event::PathLost { .. } => {}
-                }
+            if !self.pending.is_empty() {
+                told += self.tell_pending(max - told, sink);
             }
             let mut is_over = told >= max || self.failure.is_some();
             if !is_over {

@@ -162,7 +162,7 @@ fn matching_side(
         let queue = TagMatchingQueue::with_channel(domain.context(), sizes.completions, channel)?;
         let slab = Slab::new(domain, sizes.unexpected + config.spare_buffers, buffer_length(config))?;
         match TagMatchingSrq::new(domain, queue, slab, sizes.tags, sizes.slots) {
-            Ok(srq) => return Ok((ReceiveSide::Matching(Box::new(Matching::new(srq, sizes.tags))), sizes)),
+            Ok(srq) => return Ok((ReceiveSide::Matching(Box::new(Matching::new(srq))), sizes)),
             // More command slots than the driver's queue of them holds are refused like everything else.
             Err(VerbsError::Call { cause: Errno(libc::EINVAL | libc::ENOMEM), .. })
                 if sizes.slots > SLOTS_WITHOUT_DOUBT =>

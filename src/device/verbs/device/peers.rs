@@ -25,8 +25,21 @@ pub(super) struct Peers {
     table: Table<Peer>,
     by_id: HashMap<u32, usize, BuildHasherDefault<NumberHasher>>,
     by_number: HashMap<u32, usize, BuildHasherDefault<NumberHasher>>,
-    /// The queue pair that was heard last, and its peer's place.
-    last: Option<(u32, usize)>,
+    /// The queue pair that was heard last, and its peer, which is noted as heard.
+    last: Last,
+}
+
+#[derive(Debug)]
+struct Last {
+    /// [`NO_NUMBER`] if none was. Wider than what a device may say.
+    number: u64,
+    peer: PeerId,
+}
+
+impl Default for Last {
+    fn default() -> Self {
+        Self { number: NO_NUMBER, peer: PeerId(0) }
+    }
 }
 
 /// A peer.
@@ -45,7 +58,7 @@ pub(super) struct Peer {
     pub(super) copied: u64,
     pub(super) taken: u64,
     pub(super) deferred: VecDeque<Deferred>,
-    /// Something came from it since it was looked at last.
+    /// Something came from it since it was looked at last ([`Peers::listen_anew`]).
     pub(super) heard: bool,
     pub(super) probes: u32,
     pub(super) failure: Option<SendFailure>,
@@ -89,20 +102,24 @@ impl Peers {
         Some((index, self.table.get_mut(index)?))
     }
 
-    /// Something came through this queue pair: from whom.
+    /// Something came through this queue pair: from whom. Budget: 5 instructions if it is the last one's.
     #[inline(always)]
     pub(super) fn heard(&mut self, number: u32) -> Option<PeerId> {
-        let index = match self.last {
-            Some((last, index)) if last == number => index,
-            Some(_) | None => {
-                let index = *self.by_number.get(&number)?;
-                self.last = Some((number, index));
-                index
-            }
-        };
-        let peer = self.table.get_mut(index)?;
+        if self.last.number == u64::from(number) { Some(self.last.peer) } else { self.heard_another(number) }
+    }
+
+    #[inline(never)]
+    fn heard_another(&mut self, number: u32) -> Option<PeerId> {
+        let (_, peer) = self.by_number(number)?;
         peer.heard = true;
-        Some(peer.id)
+        let id = peer.id;
+        self.last = Last { number: number.into(), peer: id };
+        Some(id)
+    }
+
+    /// What comes next is noted, also from the peer that was heard last.
+    pub(super) fn listen_anew(&mut self) {
+        self.last = Last::default();
     }
 
     /// By the address of one of its queue pairs.
@@ -122,7 +139,7 @@ impl Peers {
 
     pub(super) fn remove(&mut self, index: usize) -> Option<Peer> {
         let peer = self.table.try_remove(index)?;
-        self.last = None;
+        self.last = Last::default();
         self.by_id.remove(&peer.id.0);
         self.by_number.remove(&peer.receive.number());
         self.by_number.remove(&peer.send.number());
@@ -139,7 +156,7 @@ impl Peers {
     }
 
     pub(super) fn clear(&mut self) -> Vec<Peer> {
-        self.last = None;
+        self.last = Last::default();
         self.by_id.clear();
         self.by_number.clear();
         self.table.drain().collect()
@@ -289,6 +306,9 @@ impl VerbsDevice {
         self.peers.len()
     }
 }
+
+/// No queue pair's number.
+const NO_NUMBER: u64 = u64::MAX;
 
 /// Where packet numbers start: not the same twice, so that packets of an old connection are not taken for new ones.
 fn random_24() -> u32 {

@@ -204,7 +204,7 @@ impl VerbsDevice {
     pub(super) fn entry_done(&mut self, index: u32) {
         self.set_stage(index, Stage::Done);
         let Some(matching) = self.matching() else { return };
-        let is_released = matching.entries.get(index as usize).is_some_and(|entry| entry.is_released);
+        let is_released = matching.told(index).is_released;
         if is_released && let Some(handle) = matching.srq.ledger().name(index) {
             matching.srq.ledger_mut().give_back(index);
             self.released(handle);

@@ -3,7 +3,9 @@
 //! Flags decide, not opcodes (TM-CONTRACT 15.6): that is done below, in the TM-SRQ; here is what it means to an engine.
 //! Not here: answers, commands, and what fails.
 
-use super::super::completion::{Completion, Flags, Taken, Whole};
+use std::ops::Range;
+
+use super::super::completion::{Completion, Flags};
 use super::super::error::Errno;
 use super::super::ledger::Kind;
 use super::super::sys;
@@ -11,7 +13,7 @@ use super::super::tag_matching::TagCompletionKind;
 use super::held::{Body, Held};
 use super::reads::{ReadFor, ReadJob};
 use super::sending::SendFailure;
-use super::side::{Entry, ReceiveSide, Stage, Untagged};
+use super::side::{ReceiveSide, Stage, Untagged};
 use super::{Scratch, VerbsDevice};
 use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
 use crate::seam::{
@@ -22,15 +24,13 @@ use crate::wire::{self, Message};
 
 impl VerbsDevice {
     /// Take completions of the receive side, so many that `room` events will do.
+    #[inline(always)]
     pub(super) fn poll_receives(&mut self, room: usize, sink: &mut dyn EventSink) -> Received {
-        match self.side {
-            ReceiveSide::Matching(_) => self.poll_matching(room, sink),
-            ReceiveSide::Plain(_) => {
-                let taken = self.poll_plain();
-                Received { taken, told: 0, is_all: taken == 0 }
-            }
-            ReceiveSide::Gone => Received::NOTHING,
+        if matches!(self.side, ReceiveSide::Matching(_)) {
+            return self.poll_matching(room, sink);
         }
+        let taken = self.poll_plain();
+        Received { taken, told: 0, is_all: taken == 0 }
     }
 
     /// What is taken is told before the owner can submit again, but for releases: a completion that was polled and not
@@ -39,31 +39,39 @@ impl VerbsDevice {
     ///
     /// What most receives in the list come to, a whole message that is the last of its entry, is accounted for as it is
     /// read, and told many at a time. That changes no other completion's account.
+    #[inline(always)]
     fn poll_matching(&mut self, room: usize, sink: &mut dyn EventSink) -> Received {
         let Self { side: ReceiveSide::Matching(matching), peers, scratch, .. } = self else {
             return Received::NOTHING;
         };
         let max = (room / 2).clamp(1, BATCH);
         let Scratch { matches, others, .. } = scratch;
-        let result = matching.srq.poll(max, |ledger, taken| {
-            let completion = match taken {
-                Taken::Whole(whole) => {
-                    let handle = TagHandle::from_bits(whole.wr_id);
-                    if let Some(source) = peers.heard(whole.qp_num)
-                        && ledger.last_matched(handle)
-                    {
-                        return matches.push(last_match(handle, source, &whole));
-                    }
-                    whole.into()
-                }
-                Taken::Other(completion) => completion,
-            };
-            others.push((matches.len(), completion));
+        let mut count = 0;
+        let result = matching.srq.poll(max, |ledger, current| {
+            if current.is_whole()
+                && let Some(source) = peers.heard(current.qp_num())
+                && let Some(matched) = matches.get_mut(count)
+                && let handle = TagHandle::from_bits(current.wr_id())
+                && ledger.last_matched(handle)
+            {
+                // All else is as in every one of them.
+                (matched.handle, matched.source) = (handle, source);
+                let (tag, app_ctx) = current.tag_and_app_ctx();
+                (matched.tag, matched.app_ctx) = (Tag(tag), app_ctx);
+                matched.length = current.byte_len().into();
+                count += 1;
+            } else {
+                others.push((count, current.completion()));
+            }
         });
         let told = if others.is_empty() && self.pending.is_empty() {
-            self.tell_matches(sink)
+            // Nothing came but matches, and nothing waits to be told.
+            if count > 0 {
+                sink.handle_matches(self.config.id, self.scratch.matches.get(..count).unwrap_or_default());
+            }
+            count
         } else {
-            self.handle_in_turn();
+            self.handle_in_turn(count);
             0
         };
         match result {
@@ -75,35 +83,25 @@ impl VerbsDevice {
         }
     }
 
-    /// Nothing came but matches, and nothing waits to be told.
-    #[inline(always)]
-    fn tell_matches(&mut self, sink: &mut dyn EventSink) -> usize {
-        let matches = &mut self.scratch.matches;
-        let told = matches.len();
-        if told > 0 {
-            sink.handle_matches(self.config.id, matches);
-            matches.clear();
-        }
-        told
-    }
-
-    /// Matches and others in their order.
+    /// So many matches, and others, in their order.
     #[inline(never)]
-    fn handle_in_turn(&mut self) {
+    fn handle_in_turn(&mut self, count: usize) {
         let mut others = std::mem::take(&mut self.scratch.others);
-        let mut matches = std::mem::take(&mut self.scratch.matches);
-        let mut rest = matches.drain(..);
         let mut before = 0;
         for (place, completion) in others.drain(..) {
-            self.pending.extend(rest.by_ref().take(place - before).map(Event::Matched));
+            self.queue_matches(before..place);
             before = place;
             self.handle_tag_completion(&completion);
         }
         if self.failure.is_none() {
-            self.pending.extend(rest.by_ref().map(Event::Matched));
+            self.queue_matches(before..count);
         }
-        drop(rest);
-        (self.scratch.others, self.scratch.matches) = (others, matches);
+        self.scratch.others = others;
+    }
+
+    fn queue_matches(&mut self, which: Range<usize>) {
+        let matches = self.scratch.matches.get(which).unwrap_or_default();
+        self.pending.extend(matches.iter().copied().map(Event::Matched));
     }
 
     fn handle_tag_completion(&mut self, completion: &Completion) {
@@ -153,11 +151,9 @@ impl VerbsDevice {
     /// The driver is done with an entry. The engine is told if nothing else writes to its buffer.
     pub(super) fn released(&mut self, handle: TagHandle) {
         let Some(matching) = self.matching() else { return };
-        let Some(entry) = matching.entries.get_mut(handle.index as usize) else { return };
-        match entry.stage {
+        match matching.told(handle.index).stage {
             Stage::HandedBack(..) | Stage::Broken(_) | Stage::DataFollows(_) => {
-                entry.is_released = true;
-                matching.srq.ledger_mut().keep(handle.index);
+                matching.set_released(handle.index);
             }
             Stage::Posted | Stage::Done => match self.pending.back_mut() {
                 // The match that was told just now is the last of its entry.
@@ -176,12 +172,11 @@ impl VerbsDevice {
             return self.unknown_number(completion.qp_num);
         };
         let index = handle.index;
-        let Some(&entry) = self.matching().and_then(|matching| matching.entries.get(index as usize)) else {
-            return;
-        };
+        let Some(matching) = self.matching() else { return };
+        let (stage, buffer) = (matching.told(index).stage, matching.srq.ledger().buffer(index));
         let incomplete = completion.status == sys::IBV_WC_TM_RNDV_INCOMPLETE;
-        match entry.stage {
-            Stage::Posted => self.tell_first(handle, &entry, source, completion, incomplete),
+        match stage {
+            Stage::Posted => self.tell_first(handle, &buffer, source, completion, incomplete),
             // The rest of a message that was under way when its queue pair failed.
             Stage::DataFollows(peer) if incomplete => {
                 self.set_stage(index, Stage::Broken(peer));
@@ -196,7 +191,7 @@ impl VerbsDevice {
                     error: None,
                 }));
             }
-            Stage::HandedBack(peer, app_ctx, tag) => self.read_handed_back(index, &entry, peer, app_ctx, tag),
+            Stage::HandedBack(peer, app_ctx, tag) => self.read_handed_back(index, buffer, peer, app_ctx, tag),
             Stage::Broken(_) | Stage::Done => {
                 let text = format!("entry {index} got one more match completion");
                 self.fail(DeviceError::Contract(text));
@@ -211,7 +206,7 @@ impl VerbsDevice {
     fn tell_first(
         &mut self,
         handle: TagHandle,
-        entry: &Entry,
+        buffer: &Buffer,
         source: PeerId,
         completion: &Completion,
         incomplete: bool,
@@ -223,7 +218,7 @@ impl VerbsDevice {
             // The headers may not be in the buffer yet, and the order of matches is that of these completions: told
             // as data that follows, it is read here.
             (true, false) => (Stage::HandedBack(source, completion.app_ctx, tag), MatchStage::DataFollows, 0),
-            (true, true) => match self.request_in(&entry.buffer) {
+            (true, true) => match self.request_in(buffer) {
                 Ok(remote) => (Stage::Done, MatchStage::SoftwareRendezvous(remote), remote.length),
                 Err(_) => (Stage::Broken(source), MatchStage::DataFollows, 0),
             },
@@ -245,11 +240,11 @@ impl VerbsDevice {
     }
 
     /// The second completion of a rendezvous that was handed back in two.
-    fn read_handed_back(&mut self, index: u32, entry: &Entry, peer: PeerId, app_ctx: u32, tag: Tag) {
-        match self.request_in(&entry.buffer) {
+    fn read_handed_back(&mut self, index: u32, buffer: Buffer, peer: PeerId, app_ctx: u32, tag: Tag) {
+        match self.request_in(&buffer) {
             Ok(remote) => {
                 let target = ReadFor::Entry(index);
-                self.start_read(ReadJob::new(target, peer, (tag, app_ctx), remote, entry.buffer));
+                self.start_read(ReadJob::new(target, peer, (tag, app_ctx), remote, buffer));
             }
             Err(_) => {
                 self.set_stage(index, Stage::Broken(peer));
@@ -371,6 +366,7 @@ impl VerbsDevice {
         self.fail_path_of(peer, Some(SendFailure::of(completion)));
     }
 
+    #[inline(never)]
     fn poll_plain(&mut self) -> usize {
         let mut completions = std::mem::take(&mut self.scratch.completions);
         completions.clear();
@@ -434,20 +430,17 @@ impl Received {
     const NOTHING: Self = Self { taken: 0, told: 0, is_all: true };
 }
 
-/// A whole message was matched, and that is the last of its entry.
-#[inline(always)]
-fn last_match(handle: TagHandle, source: PeerId, whole: &Whole) -> Match {
-    Match {
-        handle,
-        source,
-        tag: Tag(whole.tag),
-        app_ctx: whole.app_ctx,
-        length: whole.byte_len.into(),
-        immediate: None,
-        stage: MatchStage::Complete,
-        released: true,
-    }
-}
+/// A whole message was matched, and that is the last of its entry: what all such have in common.
+pub(super) const LAST_MATCH: Match = Match {
+    handle: TagHandle { index: 0, generation: 0 },
+    source: PeerId(0),
+    tag: Tag(0),
+    app_ctx: 0,
+    length: 0,
+    immediate: None,
+    stage: MatchStage::Complete,
+    released: true,
+};
 
 /// What the engine is told of a message that can be matched.
 fn header(message: &Message<'_>, immediate: Option<u32>) -> Option<Header> {
@@ -494,7 +487,7 @@ const fn upper_half(word: u32) -> u16 {
 }
 
 /// Completions that are taken at a time.
-const BATCH: usize = 32;
+pub(super) const BATCH: usize = 32;
 /// Without tag matching receives are posted by so many at least.
 const REFILL: usize = 8;
 /// Few receives that are posted.

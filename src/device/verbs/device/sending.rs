@@ -318,6 +318,7 @@ impl VerbsDevice {
     }
 
     /// Take completions of sends, and say how many.
+    #[inline(never)]
     pub(super) fn poll_sends(&mut self) -> usize {
         let mut completions = std::mem::take(&mut self.scratch.completions);
         completions.clear();

@@ -5,8 +5,7 @@
 use super::super::completion::CompletionQueue;
 use super::super::receives::{self, SharedReceives};
 use super::super::tag_matching::TagMatchingSrq;
-use crate::ids::{MessageToken, PeerId, Tag};
-use crate::seam::Buffer;
+use crate::ids::{MessageToken, PeerId, Tag, TagHandle};
 
 /// What receives.
 #[derive(Debug)]
@@ -19,13 +18,13 @@ pub(super) enum ReceiveSide {
     Gone,
 }
 
-/// A TM-SRQ and what the engine knows of its entries.
+/// A TM-SRQ and what the engine was told of its entries.
 #[derive(Debug)]
 pub(super) struct Matching {
     /// Its ledger says which entries there are.
     pub(super) srq: TagMatchingSrq,
-    /// By the engine's index; what is not in the ledger is old.
-    pub(super) entries: Vec<Entry>,
+    /// By the engine's index, of entries of whose match something was told: the ledger says of which.
+    told: Vec<Told>,
 }
 
 /// A shared receive queue without a list.
@@ -35,10 +34,9 @@ pub(super) struct Plain {
     pub(super) queue: CompletionQueue,
 }
 
-/// What is known of an entry of the list.
+/// What the engine was told of an entry of the list, and was not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub(super) buffer: Buffer,
+pub(super) struct Told {
     pub(super) stage: Stage,
     /// The driver is done with it, and the engine was not told: its buffer is still in use.
     pub(super) is_released: bool,
@@ -60,47 +58,49 @@ pub(super) enum Stage {
 }
 
 impl Matching {
-    pub(super) fn new(srq: TagMatchingSrq, tags: u32) -> Self {
-        Self { srq, entries: vec![Entry::EMPTY; tags as usize] }
+    pub(super) fn new(srq: TagMatchingSrq) -> Self {
+        Self { srq, told: Vec::new() }
     }
 
-    /// The ADD of an entry was put: what is known of it.
-    #[inline(always)]
-    pub(super) fn name(&mut self, index: u32, buffer: Buffer) {
-        let entry = Entry { buffer, stage: Stage::Posted, is_released: false };
-        match self.entries.get_mut(index as usize) {
-            Some(place) => *place = entry,
-            None => self.grow_and_name(index, entry),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow_and_name(&mut self, index: u32, entry: Entry) {
-        self.entries.resize(index as usize, Entry::EMPTY);
-        self.entries.push(entry);
+    /// What was told of the entry that has or had this index last.
+    pub(super) fn told(&self, index: u32) -> Told {
+        let told = self.told.get(index as usize).filter(|_| self.srq.ledger().is_begun(index));
+        told.copied().unwrap_or(Told::NOTHING)
     }
 
     /// Something of its match was told.
     pub(super) fn set_stage(&mut self, index: u32, stage: Stage) {
+        let told = Told { stage, ..self.told(index) };
         self.srq.ledger_mut().begun(index);
-        if let Some(entry) = self.entries.get_mut(index as usize) {
-            entry.stage = stage;
-        }
+        self.set_told(index, told);
     }
 
-    fn uses_key(&self, key: u32) -> bool {
-        let is_there = |index| self.srq.ledger().name(index).is_some();
-        (0..).zip(&self.entries).any(|(index, entry)| entry.buffer.key == key && is_there(index))
+    /// The driver is done with an entry of whose match something was told; its name is kept.
+    pub(super) fn set_released(&mut self, index: u32) {
+        self.set_told(index, Told { is_released: true, ..self.told(index) });
+        self.srq.ledger_mut().keep(index);
+    }
+
+    fn set_told(&mut self, index: u32, told: Told) {
+        let at = index as usize;
+        if self.told.len() <= at {
+            self.told.resize(at + 1, Told::NOTHING);
+        }
+        self.told[at] = told;
+    }
+
+    /// The stages of the entries of which something was told that are in use, or whose name is kept.
+    pub(super) fn stages(&self) -> impl Iterator<Item = (TagHandle, Stage)> + '_ {
+        let ledger = self.srq.ledger();
+        (0_u32..).zip(&self.told).filter_map(|(index, told)| {
+            let handle = ledger.name(index).filter(|_| ledger.is_begun(index))?;
+            Some((handle, told.stage))
+        })
     }
 }
 
-impl Entry {
-    const EMPTY: Self = Self {
-        buffer: Buffer { address: 0, length: 0, key: 0, segments: 0 },
-        stage: Stage::Posted,
-        is_released: false,
-    };
+impl Told {
+    const NOTHING: Self = Self { stage: Stage::Posted, is_released: false };
 }
 
 impl ReceiveSide {
@@ -119,7 +119,7 @@ impl ReceiveSide {
 
     pub(super) fn uses_key(&self, key: u32) -> bool {
         match self {
-            Self::Matching(matching) => matching.uses_key(key),
+            Self::Matching(matching) => matching.srq.ledger().uses_key(key),
             Self::Plain(_) | Self::Gone => false,
         }
     }
