@@ -195,12 +195,8 @@ impl Weights {
         let (mut weight, usual, rare) = ([0; 12], [4, 16, 32], [0, 0, 0, 1, 2]);
         (weight[0], weight[1], weight[6]) = (any(&usual), any(&usual), any(&usual));
         weight[2] = any(&[0, 0, 1, 4]);
-        for at in 3..6 {
-            weight[at] = any(&[0, 1, 4]);
-        }
-        for at in 7..9 {
-            weight[at] = any(&[0, 0, 1, 2]);
-        }
+        weight[3..6].fill_with(|| any(&[0, 1, 4]));
+        weight[7..9].fill_with(|| any(&[0, 0, 1, 2]));
         // Half of the runs have no faults, and so may lose nothing.
         if any(&[0, 1]) == 1 {
             (9..12).for_each(|at| weight[at] = any(&rare));

@@ -53,7 +53,7 @@ impl SimTransport {
         let Ok(Message::Control(Control::RemoteAtomic(atomic))) = wire::decode(message) else {
             panic!("an operation that is none: {message:?}");
         };
-        let Some(buffer) = ear.handle_remote_atomic(DEVICE, peer, &atomic) else { return };
+        let Some(buffer) = ear.handle_remote_atomic(self.device, peer, &atomic) else { return };
         assert_eq!(
             (buffer.length, atomic.is_little),
             (atomic.stretch.length, cfg!(target_endian = "little"))
@@ -70,7 +70,7 @@ impl SimTransport {
             atomic.op.apply(atomic.of, there, &value(operands, at), &value(compares, at));
         }
         self.world.lock().write(buffer.address, &after);
-        ear.handle_remote_atomic_done(DEVICE, peer, &atomic, &before);
+        ear.handle_remote_atomic_done(self.device, peer, &atomic, &before);
     }
 
     /// A piece with its payload, which may come later.

@@ -15,7 +15,6 @@ use super::unsupported::{COLLECTIVE, NONE};
 use super::{counter, event_queue, message, queue, rma, tagged, vector};
 use crate::endpoint::Address;
 use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_ep, fid, fid_domain, fid_ep, version};
-use crate::provider::address::Name;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
 use crate::provider::info::own_address;
