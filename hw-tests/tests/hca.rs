@@ -39,6 +39,7 @@ fn every_script_sees_the_same_on_the_driver_and_on_the_description() {
         }
     }
     assert!(wrong.is_empty(), "{}\n{} complaints about {number} scripts", wrong.join("\n"), wrong.len());
+    assert!(number > 130 || !filter.is_empty(), "only {number} scripts");
 }
 
 /// As on a card: nothing is done by hand, and the driver and the device run at the same time.

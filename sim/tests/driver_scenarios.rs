@@ -390,3 +390,34 @@ fn b27_a_device_that_cannot_match_is_used_without_and_one_line_says_why_or_it_is
         assert_eq!(hca.with(|hca| hca.counts()), Counts::default(), "nothing is left of it");
     }
 }
+
+/// A list takes a queue pair for its commands, and the card has two.
+#[test]
+fn b27_a_list_that_there_is_no_room_for_is_done_without_and_the_errno_is_told_or_it_is_refused_cleanly() {
+    let mut config = HcaConfig::default();
+    config.limits.qps = 2;
+    let hca = HcaControl::new(config, Drive::Steps).unwrap();
+    let open = |tag_matching| {
+        let config =
+            VerbsConfig { device: Some(hca.name().to_owned()), tag_matching, ..VerbsConfig::default() };
+        VerbsDevice::open(config, HostMemory::registered())
+    };
+    let others = [open(TagMatching::Required).unwrap(), open(TagMatching::Required).unwrap()];
+    let before = hca.with(|hca| hca.counts());
+    let without = open(TagMatching::Wanted).unwrap();
+    let refusal = without.refusal().unwrap();
+    assert!(matches!(refusal, TagMatchingRefusal::Refused(VerbsError::Call { .. })), "{refusal:?}");
+    let line = refusal.to_string();
+    assert!(line.contains("ibv_create_srq_ex") && line.contains("ENOMEM") && !line.contains('\n'), "{line}");
+    assert_eq!(tagmatch::device::Device::capabilities(&without).tags, 0);
+    drop(without);
+    let error = open(TagMatching::Required).unwrap_err();
+    assert!(
+        matches!(error, VerbsError::NoTagMatching { .. }) && error.to_string().contains("ENOMEM"),
+        "{error}"
+    );
+    assert_eq!(hca.with(|hca| hca.counts()), before, "nothing is left of either");
+    drop(others);
+    let device = open(TagMatching::Required);
+    assert!(device.is_ok_and(|device| device.refusal().is_none()), "once there is room, it is had");
+}
