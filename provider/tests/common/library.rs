@@ -46,11 +46,9 @@ fn provider_folder() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("provider-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let link = folder.join("libtagmatch-fi.so");
-    match std::os::unix::fs::symlink(&library, &link) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => panic!("{}: {error}", link.display()),
-    }
+    // One that an older process of this number has left may be of another build.
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(&library, &link).unwrap_or_else(|error| panic!("{}: {error}", link.display()));
     folder
 }
 
