@@ -13,7 +13,7 @@ use std::ptr;
 
 use common::side::{at, bind, close, control};
 use common::{Received, Side, Wanted, fabric, minus};
-use tagmatch::provider::abi::{self, fi_msg, fi_msg_tagged, fid, fid_eq, fid_mr};
+use tagmatch::provider::abi::{self, fi_msg, fi_msg_tagged, fid, fid_ep, fid_eq, fid_mr};
 
 /// An event queue that can be written to.
 fn event_queue(side: &Side) -> *mut fid_eq {
@@ -270,5 +270,61 @@ fn a_region_is_bound_to_counters_and_endpoints_of_its_domain_alone() {
         assert_eq!(bind(region, side.cq, 0), code(abi::FI_EINVAL));
         assert_eq!(bind(region, ptr::null_mut::<fid>(), 0), code(abi::FI_EINVAL));
         assert_eq!(close(region), 0);
+    }
+}
+
+#[test]
+fn a_region_may_begin_at_any_address_and_ends_with_the_last() {
+    let side = Side::new();
+    let register = |from: usize, length: usize| {
+        let mut region: *mut fid_mr = ptr::null_mut();
+        let memory = ptr::without_provenance(from);
+        let access = abi::FI_REMOTE_READ;
+        // SAFETY: an open domain, and a place for the region; nobody accesses it.
+        unsafe {
+            let ops = &*(*side.domain).mr;
+            let result =
+                (ops.reg)(side.domain.cast(), memory, length, access, 0, 1, 0, &raw mut region, at(0));
+            if result == 0 {
+                assert_eq!(close(region), 0);
+            }
+            isize::try_from(result).unwrap()
+        }
+    };
+    assert_eq!((register(0, usize::MAX), register(usize::MAX - 9, 9)), (0, 0));
+    for (from, length) in [(1, usize::MAX), (usize::MAX - 9, 11), (usize::MAX, usize::MAX)] {
+        assert_eq!(register(from, length), minus(abi::FI_EINVAL), "{length} bytes from {from:#x}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_to_be_everywhere_has_a_name_that_peers_can_call() {
+    let side = Side::new();
+    let library = fabric();
+    let set = |address: [u8; 4], port: u16| {
+        let info = library.info(library.api(), |_| {}).unwrap();
+        let (family, port) = (2_u16.to_ne_bytes(), port.to_be_bytes());
+        let name: Vec<u8> = [&family[..], &port, &address, &[0; 8]].concat();
+        let mut ep: *mut fid_ep = ptr::null_mut();
+        let (mut own, mut length) = ([0_u8; 28], 28);
+        // SAFETY: open objects, an address of so many bytes, and so much room; the endpoint is closed once.
+        unsafe {
+            assert_eq!(((*(*side.domain).ops).endpoint)(side.domain, info, &raw mut ep, at(0)), 0);
+            (library.freeinfo)(info);
+            let calls = &*(*ep).cm;
+            let result = (calls.setname)(ep.cast(), name.as_ptr().cast_mut().cast(), name.len());
+            if result == 0 {
+                assert_eq!((calls.getname)(ep.cast(), own.as_mut_ptr().cast(), &raw mut length), 0);
+            }
+            assert_eq!(close(ep), 0);
+            (isize::try_from(result).unwrap(), own[..length].to_vec())
+        }
+    };
+    let (result, own) = set([0; 4], 7000);
+    assert_eq!((result, &own[..4]), (0, &[2, 0, 0x1b, 0x58][..]));
+    assert_ne!(own[4..8], [0; 4]);
+    assert_eq!(set([127, 0, 0, 9], 7000).1[4..8], [127, 0, 0, 9]);
+    for nobody in [[224, 0, 0, 1], [255; 4]] {
+        assert_eq!(set(nobody, 7000).0, minus(abi::FI_EADDRNOTAVAIL), "{nobody:?}");
     }
 }

@@ -207,6 +207,35 @@ fn who_waits_for_one_queue_is_woken_by_what_progress_through_another_leaves() {
     }
 }
 
+#[test]
+fn a_wait_for_a_counter_ends_with_the_error_that_it_finds_itself() {
+    let side = Side::with(Wanted { wait_object: abi::FI_WAIT_FD, counters: true, ..Wanted::default() });
+    let mut buffer = [0; 8];
+    for threshold in [1, 7] {
+        assert_eq!(side.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 5), 0);
+        assert_eq!(side.cancel(5), 0);
+        // SAFETY: an open counter.
+        let waited = unsafe { ((*(*side.received).ops).wait)(side.received, threshold, 10_000) };
+        assert_eq!(waited, int(abi::FI_EAVAIL));
+    }
+}
+
+#[test]
+fn who_waits_for_a_counter_is_told_first_of_what_was_counted_since_it_was_read() {
+    let side = Side::with(Wanted { wait_object: abi::FI_WAIT_FD, counters: true, ..Wanted::default() });
+    let to = side.insert(&side.name());
+    let mut buffer = [0; 8];
+    for _ in 0..3 {
+        assert_eq!(side.receive(abi::FI_ADDR_UNSPEC, 1, 0, &mut buffer, 5), 0);
+        side.send_surely(&[], |side| side.inject(to, 1, b"counted", None));
+        // Whoever reads the queue makes the progress.
+        assert_eq!(side.next(&[]).context(), 5);
+        assert_eq!(may_wait(&side, side.received), int(abi::FI_EAGAIN));
+        // It may have something to do for itself a few times.
+        assert!((0..64).any(|_| may_wait(&side, side.received) == 0));
+    }
+}
+
 fn poll_set(side: &Side) -> *mut fid_poll {
     let mut attr = fi_poll_attr { flags: 0 };
     let mut opened = ptr::null_mut();

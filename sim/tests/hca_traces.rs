@@ -173,5 +173,19 @@ fn every_trace_gives_its_results_without_tag_matching() {
     });
 }
 
+#[test]
+fn long_messages_that_nobody_receives_are_waited_for_by_nobody() {
+    let text = "# format: fi-tagged-trace 1\n\
+        arrive 0 tag=1 src=0 len=100000\n\
+        arrive 1 tag=2 src=1 len=100000\n\
+        post 0 tag=2 ignore=0 src=any len=100000\nmatch 0 1\n\
+        peek 0 tag=1 ignore=0 src=any claim\nfound 0 0\n\
+        arrive 2 tag=3 src=1 len=9000\n";
+    let trace = Trace::from_bytes("left", text.as_bytes()).expect("it is well-formed");
+    for schedule in [Schedule::Prompt, Schedule::Random(1)] {
+        replay(&Card::new(2), &trace, 2, schedule);
+    }
+}
+
 /// Entries of the list in question.
 const TAGS: u32 = 1024;

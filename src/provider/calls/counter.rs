@@ -61,8 +61,7 @@ impl Object {
     fn values(&self) -> Outcome<(u64, u64)> {
         self.domain.with(|state| {
             state.progress_target(Target::Counter(self.index));
-            let counter = state.counter(self.index)?;
-            Ok((counter.value, counter.errors))
+            Ok(state.counter(self.index)?.tell())
         })
     }
 
@@ -78,7 +77,8 @@ impl Object {
     /// Wait until the value is there, or an error was counted.
     fn wait_for(&self, threshold: u64, timeout: c_int) -> Outcome<c_int> {
         let deadline = waiting::deadline(timeout);
-        let (_, errors) = self.values()?;
+        // Before any progress, which may be what finds an error.
+        let errors = self.domain.with(|state| Ok(state.counter(self.index)?.errors))?;
         // A counter without a wait object may be waited for too (`fi_cntr(3)` leaves it open): by looking often.
         let set = self.extra.set().map(Arc::as_ref);
         loop {
@@ -104,7 +104,8 @@ impl Object {
     }
 }
 
-/// `fi_trywait(3)`. A counter has a value at any time: one may wait for it to change.
+/// `fi_trywait(3)`. A counter has a value at any time: one may wait for it to change, unless it has since it was told, by
+/// progress that somebody else has made.
 ///
 /// # Safety
 /// An open counter.
@@ -113,10 +114,12 @@ pub(super) unsafe fn may_wait(cntr: *mut fid_cntr) -> Outcome<bool> {
     let object = unsafe { of(cntr) };
     let index = object.index;
     object.domain.with(|state| {
-        let before = state.counter(index).map(|counter| (counter.value, counter.errors))?;
-        Ok(state.may_wait(Target::Counter(index), |state| {
-            state.counters.get(index).is_none_or(|counter| (counter.value, counter.errors) != before)
-        }))
+        let counter = state.counter(index)?;
+        let (told, before) = (counter.told(), counter.tell());
+        Ok(told == before
+            && state.may_wait(Target::Counter(index), |state| {
+                state.counters.get(index).is_none_or(|counter| (counter.value, counter.errors) != before)
+            }))
     })
 }
 

@@ -14,6 +14,8 @@ pub(in crate::provider) struct Counter {
     /// it a value, which is no news (`fi_poll(3)`).
     changes: u64,
     known: u64,
+    /// What it was, of both, when somebody was last told.
+    told: (u64, u64),
     /// Endpoints that are counted here: reading moves them on.
     pub(in crate::provider) endpoints: Vec<usize>,
     /// Poll sets that it is in.
@@ -28,10 +30,22 @@ impl Counter {
             errors: 0,
             changes: 0,
             known: 0,
+            told: (0, 0),
             endpoints: Vec::new(),
             sets: 0,
             waiting: Waiting::new(set),
         }
+    }
+
+    /// Its value and its errors, which somebody is told.
+    pub(in crate::provider) fn tell(&mut self) -> (u64, u64) {
+        self.told = (self.value, self.errors);
+        self.told
+    }
+
+    /// The same as they were when somebody was last told.
+    pub(in crate::provider) fn told(&self) -> (u64, u64) {
+        self.told
     }
 
     /// A completion.

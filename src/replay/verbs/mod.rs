@@ -17,6 +17,7 @@ pub use drive::{ByItself, Drive};
 pub use memory::{Payload, real_length};
 pub use senders::{Contexts, SenderSettings, Senders};
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::host::{Ended, Host};
@@ -67,6 +68,8 @@ pub struct Verbs {
     settings: VerbsSettings,
     outline: Outline,
     random: Random,
+    /// Messages by rendezvous that no receive has taken: their senders hear nothing.
+    untaken: HashSet<MessageNumber>,
 }
 
 /// The receiver's device and its memory.
@@ -135,7 +138,8 @@ impl Verbs {
     ) -> Result<Self, Fault> {
         let (host, receiver) = open(&settings, &outline)?;
         let random = Random::of(settings.schedule);
-        let mut target = Self { host, receiver, senders, drive, settings, outline, random };
+        let untaken = HashSet::new();
+        let mut target = Self { host, receiver, senders, drive, settings, outline, random, untaken };
         target.connect()?;
         Ok(target)
     }
@@ -250,6 +254,13 @@ impl Verbs {
         Ok(())
     }
 
+    /// A receive has taken this message.
+    fn note_taken(&mut self, message: Option<MessageNumber>) {
+        if let Some(message) = message {
+            self.untaken.remove(&message);
+        }
+    }
+
     fn list_is_idle(&self) -> bool {
         self.receiver.device.free().1 == self.receiver.device.capabilities().command_slots
     }
@@ -292,7 +303,7 @@ impl Verbs {
                 && target.entries_in_use() == target.host.engine.listed(RECEIVER).len()
         })?;
         let begin = Instant::now();
-        while self.senders.outstanding()? > 0 {
+        while self.senders.outstanding()? > self.untaken.len() as u64 {
             if self.progress()? || self.drive.step(0) {
                 continue;
             }
@@ -383,8 +394,10 @@ impl Target for Verbs {
             self.receiver.check(receive.0, taken.message.0, taken.length)?;
             self.receiver.places.give_back(receive.0);
         }
+        let taken = taken.map(|taken| taken.message);
+        self.note_taken(taken);
         self.settle()?;
-        Ok(taken.map(|taken| taken.message))
+        Ok(taken)
     }
 
     fn arrive(
@@ -403,6 +416,9 @@ impl Target for Verbs {
         self.wait("the decision of a message", |target| target.host.is_decided(message))?;
         let matched = self.host.outcome(message);
         self.host.matches += u64::from(matched.is_some());
+        if matched.is_none() && real_length(length) > u64::from(EAGER_LIMIT) {
+            self.untaken.insert(message);
+        }
         self.settle()?;
         Ok(matched.map(ReceiveNumber))
     }
@@ -429,6 +445,7 @@ impl Target for Verbs {
         if claimed.is_none() {
             self.receiver.places.give_back(receive.0);
         }
+        self.note_taken(claimed);
         self.settle()?;
         Ok(claimed)
     }
@@ -448,6 +465,7 @@ impl Target for Verbs {
         let is_checking = self.receiver.is_checking;
         (self.host, self.receiver) = open(&self.settings, &self.outline)?;
         self.receiver.is_checking = is_checking;
+        self.untaken.clear();
         self.senders.reset()?;
         self.connect()
     }
