@@ -40,8 +40,13 @@ fn each_mpi_is_led_to_the_provider_in_its_own_words() {
     assert_eq!(five[..3], words);
     assert_eq!(five[3..], ["OMPI_MCA_opal_common_ofi_provider_include=tagmatch"]);
     let mpich = given(Kind::Mpich, &Wish::default(), &["-n", "2", "a"], QUIET, &[]);
-    let words =
-        ["FI_PROVIDER_PATH=/p", "MPIR_CVAR_CH4_NETMOD=ofi", "FI_PROVIDER=tagmatch", "MPIR_CVAR_NOLOCAL=1"];
+    let words = [
+        "FI_PROVIDER_PATH=/p",
+        "MPIR_CVAR_CH4_NETMOD=ofi",
+        "FI_PROVIDER=tagmatch",
+        "MPIR_CVAR_NOLOCAL=1",
+        "FI_TAGMATCH_LIST_RMA=1",
+    ];
     assert_eq!(mpich, words);
 }
 
