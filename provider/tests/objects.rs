@@ -50,7 +50,7 @@ fn other_endpoint_types_and_capabilities_get_nothing() {
         let ask = |hints: &mut fi_info| unsafe { (*hints.ep_attr).r#type = u32::try_from(kind).unwrap() };
         assert!(library.info(library.api(), ask).is_err());
     }
-    assert!(library.info(library.api(), |hints| hints.caps = abi::FI_ATOMIC).is_err());
+    assert!(library.info(library.api(), |hints| hints.caps = abi::FI_COLLECTIVE).is_err());
 }
 
 /// An object of a side's, by its table.

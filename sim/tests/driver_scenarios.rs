@@ -408,12 +408,15 @@ fn b27_a_list_that_there_is_no_room_for_is_done_without_and_the_errno_is_told_or
     let refusal = without.refusal().unwrap();
     assert!(matches!(refusal, TagMatchingRefusal::Refused(VerbsError::Call { .. })), "{refusal:?}");
     let line = refusal.to_string();
-    assert!(line.contains("ibv_create_srq_ex") && line.contains("ENOMEM") && !line.contains('\n'), "{line}");
+    assert!(
+        line.contains("ibv_create_srq_ex") && line.contains("os error 12") && !line.contains('\n'),
+        "{line}"
+    );
     assert_eq!(tagmatch::device::Device::capabilities(&without).tags, 0);
     drop(without);
     let error = open(TagMatching::Required).unwrap_err();
     assert!(
-        matches!(error, VerbsError::NoTagMatching { .. }) && error.to_string().contains("ENOMEM"),
+        matches!(error, VerbsError::NoTagMatching { .. }) && error.to_string().contains("os error 12"),
         "{error}"
     );
     assert_eq!(hca.with(|hca| hca.counts()), before, "nothing is left of either");
