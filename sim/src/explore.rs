@@ -152,7 +152,8 @@ impl Search {
     }
 
     fn go(&mut self) -> Result<bool, Wrong> {
-        let world = World::new(&self.scope, Watch::default())?;
+        let watch = Watch { log: self.followed.is_some(), ..Watch::default() };
+        let world = World::new(&self.scope, watch)?;
         let fingerprint = world.fingerprint(&mut self.words);
         let mut levels = vec![self.enter(world, fingerprint)?];
         while let Some(level) = levels.last_mut() {
@@ -170,6 +171,7 @@ impl Search {
             let Some(mut world) = world else { continue };
             self.path.push(action);
             world.apply(action)?;
+            world.take_log();
             let fingerprint = world.fingerprint(&mut self.words);
             if !self.seen.contains(&fingerprint) {
                 levels.push(self.enter(world, fingerprint)?);
@@ -181,7 +183,7 @@ impl Search {
             }
             let follows = self.followed.as_ref().and_then(|followed| followed.get(&fingerprint)).copied();
             if let Some(follows) = follows
-                && follows != self.follows(&world)?
+                && follows != Self::follows(&world)?
             {
                 return Err(Wrong::Stuck("two states look alike, and different things follow".to_owned()));
             }
@@ -197,9 +199,8 @@ impl Search {
             self.explored.quiet += 1;
             world.check_quiet()?;
         }
-        if self.followed.is_some() {
-            let follows = self.follows(&world)?;
-            self.followed.as_mut().map(|followed| followed.insert(fingerprint, follows));
+        if let Some(followed) = &mut self.followed {
+            followed.insert(fingerprint, Self::follows(&world)?);
         }
         self.seen.insert(fingerprint);
         let mut actions = Vec::new();
@@ -207,14 +208,21 @@ impl Search {
         Ok(Level { world: Some(world), actions, fingerprint })
     }
 
-    /// The states next to this one, as one number.
-    fn follows(&mut self, world: &World) -> Result<u64, Wrong> {
+    /// All that can happen next, what is seen of it, and what can happen then: as one number. In words, which name everything
+    /// by its number in the program, since names that engine and devices give depend on the past.
+    fn follows(world: &World) -> Result<u64, Wrong> {
         let (mut actions, mut next) = (Vec::new(), Vec::new());
         world.actions(&mut actions);
-        for action in actions {
-            let mut after = world.clone();
+        let words = |world: &World, actions: &[Action]| {
+            let mut words: Vec<String> = actions.iter().map(|&action| world.words(action)).collect();
+            words.sort_unstable();
+            words
+        };
+        for &action in &actions {
+            let (mut after, mut then) = (world.clone(), Vec::new());
             after.apply(action)?;
-            next.push(after.fingerprint(&mut self.words));
+            after.actions(&mut then);
+            next.push((world.words(action), after.take_log(), after.is_quiet(), words(&after, &then)));
         }
         next.sort_unstable();
         let mut hasher = DefaultHasher::new();

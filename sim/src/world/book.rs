@@ -219,8 +219,13 @@ impl Book {
             }
             Event::Data(data) => match data.target {
                 tagmatch::seam::DataTarget::Entry(handle) => format!("the data of {}", named(handle)),
-                tagmatch::seam::DataTarget::Message(message) => format!("the data of {message:?} is lost"),
-                tagmatch::seam::DataTarget::Transfer(transfer) => format!("the data of {transfer:?}"),
+                tagmatch::seam::DataTarget::Message(token) => {
+                    let message = self.devices[at].tokens.get(&token.0);
+                    message
+                        .map_or_else(|| "data is lost".to_owned(), |it| format!("the data of m{it} is lost"))
+                }
+                // Which, is seen by what ends then.
+                tagmatch::seam::DataTarget::Transfer(_) => "the data of a message".to_owned(),
             },
             Event::Operation(done) => {
                 let result = if done.success { "done" } else { "failed: matched before" };

@@ -359,7 +359,7 @@ impl<D: Machine> World<D> {
         }
     }
 
-    fn words(&self, action: Action<D::Step>) -> String {
+    pub(crate) fn words(&self, action: Action<D::Step>) -> String {
         match action {
             Action::User(thread) => self.words_of_user(thread),
             Action::Step(at, step) => format!("device {at} {}", self.devices[at].words(step)),
@@ -372,6 +372,11 @@ impl<D: Machine> World<D> {
     #[must_use]
     pub fn history(&self) -> Option<&[Observation]> {
         self.history.as_deref()
+    }
+
+    /// What happened since the last call, in words, if they are kept.
+    pub(crate) fn take_log(&mut self) -> Vec<String> {
+        self.log.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What happened, in words, if they were kept.
