@@ -174,6 +174,18 @@ impl AtomicOp {
         is_call && is_of_type
     }
 
+    /// Whether it can be done on values of a type, where what was there is wanted or is not: what compares always tells that.
+    #[must_use]
+    pub const fn can_be_asked(self, of: AtomicType, fetches: bool) -> bool {
+        let call = match (self.compares(), fetches) {
+            (true, false) => return false,
+            (true, true) => AtomicCall::Compare,
+            (false, true) => AtomicCall::Fetch,
+            (false, false) => AtomicCall::Base,
+        };
+        self.is_valid(of, call)
+    }
+
     const fn is_of_bits(self) -> bool {
         matches!(self, Self::BitOr | Self::BitAnd | Self::BitXor | Self::SwapMasked)
     }

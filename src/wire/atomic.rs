@@ -8,7 +8,7 @@ use super::control::{CODE_OFFSET, Head, Kind};
 use super::cursor::{Reader, join};
 use super::remote::{LAST, check_end, operation};
 use super::{Expected, OperationId, Payload, RemoteStretch, WireError};
-use crate::atomics::{AtomicCall, AtomicOp, AtomicType};
+use crate::atomics::{AtomicOp, AtomicType};
 
 /// One operation on each value of a stretch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,16 +38,6 @@ impl RemoteAtomic<'_> {
     pub const HEADER_LENGTH: usize = LENGTH;
     /// Bytes of values in one message at most.
     pub const STRETCH_MAX: u64 = 1024;
-
-    /// By which call it was asked for.
-    #[must_use]
-    pub const fn call(&self) -> AtomicCall {
-        match (self.op.compares(), self.fetches) {
-            (true, _) => AtomicCall::Compare,
-            (false, true) => AtomicCall::Fetch,
-            (false, false) => AtomicCall::Base,
-        }
-    }
 
     /// What goes before a payload, for those who send from two places. Its length follows from the operation.
     ///
@@ -81,7 +71,7 @@ impl RemoteAtomic<'_> {
             length > 0 && length <= Self::STRETCH_MAX && length.is_multiple_of(self.of.size() as u64);
         WireError::unless(is_good, "length of an atomic access", length, expected, LENGTH_OFFSET)?;
         let expected = Expected::OneOf("operations that the type has, and those that fetch only so");
-        let is_valid = self.op.is_valid(self.of, self.call()) && (self.fetches || !self.op.compares());
+        let is_valid = self.op.can_be_asked(self.of, self.fetches);
         WireError::unless(is_valid, "atomic operation", u64::from(self.op as u8), expected, OP_OFFSET)?;
         if self.fetches {
             check_end(self.place, length, "place of the bytes", PLACE_OFFSET)?;

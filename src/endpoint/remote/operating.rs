@@ -3,7 +3,7 @@
 //! One goes out like a write, or like a read where it fetches, with all its operands in each message. The transport does it
 //! where it hears of it, in the order in which accesses were asked for, and what was there is kept until it has gone out.
 
-use crate::atomics::{AtomicCall, AtomicOp, AtomicType};
+use crate::atomics::{AtomicOp, AtomicType};
 use crate::device::transport::{Outgoing, Payload, Sending};
 use crate::ids::PeerId;
 use crate::seam::{Buffer, Segment};
@@ -142,11 +142,9 @@ impl Core {
         peer: PeerId,
         atomic: &RemoteAtomic<'_>,
     ) -> Option<Buffer> {
-        let now = self.now;
-        let row = &mut self.peers[peer];
-        (row.heard, row.asked) = (now, None);
-        // Of a peer that was broken off nothing is heard.
-        row.connected()?;
+        if !self.hears(peer) {
+            return None;
+        }
         if !self.count_unanswered(peer) {
             self.break_off(peer);
             return None;
@@ -179,7 +177,7 @@ impl Core {
         if atomic.fetches {
             self.make_due(peer, Due::Value { operation, place, bytes: before.into() });
         } else {
-            self.note(peer, Control::RemoteDone { operation, status: RemoteStatus::Done });
+            self.answer_atomic(peer, atomic, RemoteStatus::Done);
         }
         if !atomic.is_last {
             return;
@@ -217,12 +215,7 @@ const fn wishes(atomic: &RemoteAtomic<'_>) -> &'static [Wish] {
 fn check(access: &AtomicAccess<'_>) -> Result<u64, SendRefused> {
     let AtomicAccess { op, of, operands, compares, fetched, remote, .. } = *access;
     let size = of.size() as u64;
-    let call = match (op.compares(), fetched) {
-        (true, _) => AtomicCall::Compare,
-        (false, Some(_)) => AtomicCall::Fetch,
-        (false, None) => AtomicCall::Base,
-    };
-    if !op.is_valid(of, call) || op.compares() && fetched.is_none() {
+    if !op.can_be_asked(of, fetched.is_some()) {
         return Err(SendRefused::NoOperation);
     }
     let mut lengths = remote.iter().map(|stretch| stretch.length);

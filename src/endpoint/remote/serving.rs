@@ -224,6 +224,14 @@ impl Endpoint {
 }
 
 impl Core {
+    /// Something of a peer's has come. False: it was broken off, and nothing of it is heard.
+    pub(super) fn hears(&mut self, peer: PeerId) -> bool {
+        let now = self.now;
+        let row = &mut self.peers[peer];
+        (row.heard, row.asked) = (now, None);
+        row.connected().is_some()
+    }
+
     /// A piece with its payload: where it goes.
     pub(in crate::endpoint) fn handle_piece(
         &mut self,
@@ -231,11 +239,7 @@ impl Core {
         message: &Control<'_>,
         in_hand: bool,
     ) -> Answer {
-        let now = self.now;
-        let row = &mut self.peers[source];
-        (row.heard, row.asked) = (now, None);
-        // Of a peer that was broken off nothing is heard.
-        if row.connected().is_none() {
+        if !self.hears(source) {
             return Answer::Discard;
         }
         if let Control::RemoteWrite(write) = message {

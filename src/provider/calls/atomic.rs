@@ -79,7 +79,7 @@ unsafe fn ask(object: &Object, asked: Asked, here: Here<'_>, there: &[fi_rma_ioc
         to: peer,
         operands: &operands,
         compares: &compares,
-        fetched: (call != AtomicCall::Base).then_some(&fetched),
+        fetched: (call != AtomicCall::Base).then_some(&fetched[..]),
         remote: remote.get(..there.len()).unwrap_or_default(),
         context: address(context),
         flags,

@@ -4,7 +4,7 @@ use super::State;
 use super::marks::Marks;
 use super::transfer::{Flags, Memory, SEND_FLAGS};
 use crate::atomics::{AtomicOp, AtomicType};
-use crate::endpoint::{Address, AtomicAccess, Local, RemoteAccess, SendRefused};
+use crate::endpoint::{Address, AtomicAccess, Endpoint, Local, RemoteAccess, SendRefused};
 use crate::provider::abi;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail};
@@ -28,11 +28,7 @@ impl State {
     /// Access a peer's memory. What was asked for with `FI_MORE` before goes out if this is refused.
     pub(in crate::provider) fn access(&mut self, index: usize, call: &RemoteCall<'_>) -> Outcome<usize> {
         let asked = self.try_access(index, call);
-        if asked.is_err() {
-            self.flush(index);
-        }
-        self.tell_waiting(index);
-        asked.map(|()| 0)
+        self.end_call(index, asked)
     }
 
     fn try_access(&mut self, index: usize, call: &RemoteCall<'_>) -> Outcome<()> {
@@ -69,16 +65,32 @@ impl State {
             context: call.context,
             flags: Marks::remote(call.is_read, is_reported).0,
         };
+        self.ask(
+            index,
+            |endpoint| if call.is_read { endpoint.read(&access) } else { endpoint.write(&access) },
+        )
+    }
+
+    /// Ask an endpoint, and once more behind a progress where it says that there is a way forward, which may be here already.
+    fn ask(&mut self, index: usize, ask: impl Fn(&mut Endpoint) -> Result<(), SendRefused>) -> Outcome<()> {
         let endpoint = self.endpoint(index)?.enabled()?;
         endpoint.tell_time(now());
-        match ask(endpoint, call.is_read, &access) {
-            // The way forward may be here already.
+        match ask(endpoint) {
             Err(SendRefused::Again) => {
                 self.progress(index, now());
-                Ok(ask(self.endpoint(index)?.enabled()?, call.is_read, &access)?)
+                Ok(ask(self.endpoint(index)?.enabled()?)?)
             }
             asked => Ok(asked?),
         }
+    }
+
+    /// What was asked for with `FI_MORE` before a call that is refused goes out.
+    fn end_call(&mut self, index: usize, asked: Outcome<()>) -> Outcome<usize> {
+        if asked.is_err() {
+            self.flush(index);
+        }
+        self.tell_waiting(index);
+        asked.map(|()| 0)
     }
 }
 
@@ -91,7 +103,7 @@ pub(in crate::provider) struct AtomicRequest<'a> {
     pub(in crate::provider) operands: &'a [u8],
     pub(in crate::provider) compares: &'a [u8],
     /// Where what was there goes.
-    pub(in crate::provider) fetched: Option<&'a Vec<Segment>>,
+    pub(in crate::provider) fetched: Option<&'a [Segment]>,
     pub(in crate::provider) remote: &'a [RemoteStretch],
     pub(in crate::provider) context: u64,
     pub(in crate::provider) flags: Flags,
@@ -105,11 +117,7 @@ impl State {
         request: &AtomicRequest<'_>,
     ) -> Outcome<usize> {
         let asked = self.try_operate(index, request);
-        if asked.is_err() {
-            self.flush(index);
-        }
-        self.tell_waiting(index);
-        asked.map(|()| 0)
+        self.end_call(index, asked)
     }
 
     fn try_operate(&mut self, index: usize, request: &AtomicRequest<'_>) -> Outcome<()> {
@@ -126,29 +134,12 @@ impl State {
             of,
             operands,
             compares,
-            fetched: fetched.map(Vec::as_slice),
+            fetched,
             remote,
             more: flags & abi::FI_MORE != 0,
             context,
             flags: Marks::atomic(fetched.is_some(), is_reported).0,
         };
-        let endpoint = self.endpoint(index)?.enabled()?;
-        endpoint.tell_time(now());
-        match endpoint.operate(&access) {
-            // The way forward may be here already.
-            Err(SendRefused::Again) => {
-                self.progress(index, now());
-                Ok(self.endpoint(index)?.enabled()?.operate(&access)?)
-            }
-            asked => Ok(asked?),
-        }
+        self.ask(index, |endpoint| endpoint.operate(&access))
     }
-}
-
-fn ask(
-    endpoint: &mut crate::endpoint::Endpoint,
-    is_read: bool,
-    access: &RemoteAccess<'_>,
-) -> Result<(), SendRefused> {
-    if is_read { endpoint.read(access) } else { endpoint.write(access) }
 }
