@@ -136,6 +136,10 @@ pub(in crate::device) fn receive(
         *vector = vector_of(stretch);
         count += 1;
     }
+    if let (1, true, [vector, ..]) = (count, rest.is_empty(), &vectors) {
+        // SAFETY: the vector is a stretch that the host promised.
+        return count_of(unsafe { libc::recv(stream.as_raw_fd(), vector.iov_base, vector.iov_len, 0) });
+    }
     if let Some(vector) = vectors.get_mut(count) {
         *vector = libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() };
         count += 1;

@@ -133,9 +133,13 @@ impl Parts {
         };
         let Some((buffer, at)) = placing else { return read_frames(link, scratch) };
         let stretches = self.memory.stretches(&buffer, at, body.remaining).take(sys::PARTS_MAX - 1);
-        let scratch = beside::<S>(link.input.is_long, scratch);
+        let scratch = beside::<S>(link.input.is_long, 0, scratch);
         let room: usize = stretches.clone().map(crate::device::host_memory::Stretch::length).sum();
+        // Nothing is asked for behind a long payload where nothing was behind the last one: a call with one part is shorter.
+        let is_alone = room > LONG as usize && !link.input.runs_on;
+        let scratch = if is_alone { &mut [] } else { scratch };
         let count = link.stream.receive(stretches, scratch)?;
+        link.input.runs_on = if is_alone { count == room } else { count > room };
         let placed = count.min(room);
         body.remaining -= placed as u64;
         match body.target {
@@ -370,16 +374,18 @@ fn read_frames<S: Stream>(link: &mut Link<S>, scratch: &mut [u8]) -> io::Result<
     let before = link.input.rest();
     let (start, room) = scratch.split_at_mut(before.len());
     start.copy_from_slice(before);
-    let room = beside::<S>(link.input.is_long, room);
+    // Headers are behind the rest of a payload that has no buffer.
+    let unplaced = link.input.body.map_or(0, |body| usize::try_from(body.remaining).unwrap_or(usize::MAX));
+    let room = beside::<S>(link.input.is_long, unplaced, room);
     let count = link.stream.read(room)?;
     Ok(Read { count, filled: start.len() + count, is_dry: count < room.len() })
 }
 
-/// What is read beside payloads that have their place. After a long one that is headers: the next is long too, as a
-/// rule, and is better not read before its place is known.
-fn beside<S: Stream>(is_long: bool, scratch: &mut [u8]) -> &mut [u8] {
+/// What is read beside payloads that have their place, and beside the `unplaced` bytes of one that has none. After a long
+/// one that is headers: the next is long too, as a rule, and is better not read before its place is known.
+fn beside<S: Stream>(is_long: bool, unplaced: usize, scratch: &mut [u8]) -> &mut [u8] {
     let most = if is_long { HEADERS.min(S::AT_ONCE) } else { S::AT_ONCE };
-    let room = scratch.len().min(most);
+    let room = scratch.len().min(most.saturating_add(unplaced));
     scratch.get_mut(..room).unwrap_or_default()
 }
 
@@ -406,7 +412,7 @@ impl From<Violation> for CloseReason {
 }
 
 /// A frame of more bytes is long: copying it costs more than one more call.
-const LONG: u32 = 8 * 1024;
+const LONG: u32 = 40 * 1024;
 /// So much is read beside a long one.
 const HEADERS: usize = 1024;
 /// What a link may say before it is bound.

@@ -63,6 +63,8 @@ pub(super) struct Input {
     pub(super) body: Option<Body>,
     /// The frame that began last is long.
     pub(super) is_long: bool,
+    /// What came last ran on behind the payload that was read.
+    pub(super) runs_on: bool,
 }
 
 impl Input {
