@@ -581,13 +581,14 @@ fn a_name_with_control_characters_does_nothing_to_the_terminal() {
 
 #[test]
 fn info_says_who_matches_for_the_provider() {
-    let said = |value: &str| {
+    let said_with = |name: &str, value: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tagmatch"));
-        let output = command.arg("info").env("FI_TAGMATCH_TM", value).stdin(Stdio::null()).output();
+        let output = command.arg("info").env(name, value).stdin(Stdio::null()).output();
         let text = out(&output.unwrap_or_else(|error| panic!("tagmatch cannot be run: {error}")));
         let line = text.lines().find_map(|line| line.trim().strip_prefix("tags are matched by: "));
         line.unwrap_or_else(|| panic!("{text}")).to_owned()
     };
+    let said = |value: &str| said_with("FI_TAGMATCH_TM", value);
     assert_eq!(said("off"), "software");
     assert_eq!(said("soft"), "the soft TM-SRQ, a model of a device");
     assert!(said("auto").starts_with("software (there is no device that matches tags"), "{}", said("auto"));
@@ -597,4 +598,8 @@ fn info_says_who_matches_for_the_provider() {
         said("require")
     );
     assert!(said("often").starts_with("nobody: FI_TAGMATCH_TM=often is refused: it takes one of"));
+    let nowhere = said_with("FI_TAGMATCH_IFACE", "no-such-interface");
+    let refusal =
+        "nobody: FI_TAGMATCH_IFACE=no-such-interface is refused: no interface that is up has that name";
+    assert!(nowhere.starts_with(refusal), "{nowhere}");
 }

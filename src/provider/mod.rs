@@ -34,6 +34,8 @@ mod wait;
 
 use std::cell::UnsafeCell;
 
+pub use self::info::check_interface;
+
 use self::abi::fi_provider;
 
 /// The provider's structure: the same static one at every call. libfabric writes to its `context`.

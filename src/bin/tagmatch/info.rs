@@ -156,6 +156,7 @@ fn text(info: &Info) -> String {
 #[cfg(target_os = "linux")]
 mod provider {
     use super::Parameter;
+    use tagmatch::provider::check_interface;
     use tagmatch::provider::matching::choose;
     use tagmatch::provider::parameters::Parameters;
 
@@ -179,6 +180,9 @@ mod provider {
             Ok(parameters) => parameters,
             Err(refused) => return format!("nobody: {refused}"),
         };
+        if let Err(refused) = check_interface(&parameters) {
+            return format!("nobody: {refused}");
+        }
         match choose(&parameters) {
             Ok(choice) => choice.to_string(),
             Err(refused) => format!("nobody: {refused}"),

@@ -108,21 +108,18 @@ fn places(
     hints: Option<&Hints>,
     only: Option<&str>,
 ) -> Outcome<Vec<Place>> {
-    let here = interfaces();
     let is_numeric = flags & abi::FI_NUMERICHOST != 0;
     let is_source = flags & abi::FI_SOURCE != 0;
     let hinted_source = hints.and_then(|hints| hints.source);
     let hinted_destination = hints.and_then(|hints| hints.destination);
     // Where one is chosen there are no others, whatever address is given.
-    let here: Vec<Interface> = here.into_iter().filter(|interface| is_chosen(interface, only)).collect();
-    if here.is_empty()
-        && let Some(only) = only
-    {
-        complain(format!(
-            "FI_TAGMATCH_IFACE={only} is refused: no interface that is up has that name or address"
-        ));
-        return Ok(Vec::new());
-    }
+    let here = match chosen(only) {
+        Ok(here) => here,
+        Err(refusal) => {
+            complain(refusal);
+            return Ok(Vec::new());
+        }
+    };
     let everywhere = |port: u16, destination: Option<SocketAddr>| {
         here.iter().map(|interface| place(interface, interface.socket(port), destination)).collect()
     };
@@ -182,6 +179,29 @@ pub(super) fn own_address(bytes: &[u8], parameters: &Parameters) -> Outcome<Sock
 }
 
 const NOT_HERE: Code = code(abi::FI_EADDRNOTAVAIL);
+
+/// The interfaces that may be used, all or those of the chosen name or address.
+///
+/// # Errors
+/// There is none of it, in words.
+fn chosen(only: Option<&str>) -> Result<Vec<Interface>, String> {
+    let here: Vec<Interface> =
+        interfaces().into_iter().filter(|interface| is_chosen(interface, only)).collect();
+    match only {
+        Some(only) if here.is_empty() => Err(format!(
+            "FI_TAGMATCH_IFACE={only} is refused: no interface that is up has that name or address"
+        )),
+        _ => Ok(here),
+    }
+}
+
+/// Why an endpoint can be at no interface of this machine with these parameters, in words.
+///
+/// # Errors
+/// The choice is refused.
+pub fn check_interface(parameters: &Parameters) -> Result<(), String> {
+    chosen(parameters.iface.as_deref()).map(drop)
+}
 
 /// Whether an interface may be used where this name or address is chosen.
 fn is_chosen(interface: &Interface, only: Option<&str>) -> bool {
