@@ -60,7 +60,7 @@ unsafe impl Sync for Side {}
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Received {
     Ok { context: u64, flags: u64, length: usize, data: u64, tag: u64, source: u64 },
-    Error { context: u64, error: u64, length: usize, overflow: usize },
+    Error { context: u64, error: u64, length: usize, overflow: usize, tag: u64 },
 }
 
 impl Received {
@@ -438,6 +438,7 @@ impl Side {
             error: u64::try_from(entry.err).unwrap(),
             length: entry.len,
             overflow: entry.olen,
+            tag: entry.tag,
         })
     }
 

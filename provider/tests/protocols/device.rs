@@ -1,5 +1,6 @@
-//! What a device that matches does under a provider (B07, B23, B25, B26), seen by its results and by the counters.
-//! Without one the results are the same. A device is given receives alone that hold whatever may come eagerly.
+//! What a device that matches does under a provider (B03, B07, B23, B25, B26), seen by its results and by the counters.
+//! Without one the results are the same. Receives that are too short for what may come eagerly are given to a device as well,
+//! with a buffer of its own.
 
 use super::common::counted::{Counters, EAGER_MAX};
 use super::common::pair::{ANY, Pair};
@@ -9,6 +10,38 @@ use tagmatch::provider::abi;
 fn counters(pair: Pair) -> Counters {
     let Pair { a, b, .. } = pair;
     Counters::of(vec![a, b])
+}
+
+#[test]
+fn b03_stray_bits_in_the_ignored_part_of_a_tag_hinder_no_device() {
+    let pair = Pair::new();
+    let mut buffer = [0; EAGER_MAX];
+    let (mut count, mut short) = (0, [0; 16]);
+    for room in [&mut buffer[..], &mut short] {
+        for (tag, ignore, sent) in [(0x1ff, 0xff, 0x123), (0x1ff, 0xff, 0x17a), (0xdead, !0, 0)] {
+            // More often than anything else here could be matched.
+            for _ in 0..10 {
+                assert_eq!(pair.b.receive(ANY, tag, ignore, room, 1), 0);
+                pair.send(sent, b"q");
+                assert_eq!(pair.received(), (1, sent, 1));
+                count += 1;
+            }
+        }
+        // Beside it in the list, one that fits none of them.
+        assert_eq!(pair.b.receive(ANY, 0x2ff, 0xff, room, 2), 0);
+        pair.unexpected(&[(0x123, b"r")]);
+        assert_eq!(pair.b.poll(), None);
+        assert_eq!(pair.b.cancel(2), 0);
+        assert_eq!(pair.failed(), (2, abi::FI_ECANCELED));
+        assert_eq!(pair.b.receive(ANY, 0x1ff, 0xff, room, 3), 0);
+        assert_eq!(pair.received(), (3, 0x123, 1));
+    }
+    let counters = counters(pair);
+    let matched = counters.count("matched_by_device");
+    assert!(
+        if is_offloaded() { matched >= count } else { matched == 0 },
+        "{matched} of {count}: {counters:?}"
+    );
 }
 
 #[test]

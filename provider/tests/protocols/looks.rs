@@ -73,11 +73,9 @@ fn do_with_one(course: &Course, number: u8, what: What, flags: u64) {
                     assert_eq!(side.receive_message(tag, 0, Some(into), 4, abi::FI_CLAIM), 0);
                     match course.ended(4) {
                         Received::Ok { length, .. } => assert_eq!((length, payload.len()), (0, 0)),
-                        Received::Error { error, length, overflow, .. } => {
-                            assert_eq!(
-                                (error, length, overflow),
-                                (abi::FI_ETRUNC, half, payload.len() - half)
-                            );
+                        Received::Error { error, length, overflow, tag: t, .. } => {
+                            assert_eq!((error, t), (abi::FI_ETRUNC, tag));
+                            assert_eq!((length, overflow), (half, payload.len() - half));
                         }
                     }
                     assert_eq!(less[..half], payload[..half]);
@@ -122,8 +120,9 @@ fn b22_messages_of_every_protocol_are_cut_at_the_end_of_a_short_buffer_posted_be
                 let placed = room.min(way.length);
                 match course.ended(1) {
                     Received::Ok { length, .. } => assert_eq!((length, placed), (way.length, way.length)),
-                    Received::Error { error, length, overflow, .. } => {
+                    Received::Error { error, length, overflow, tag, .. } => {
                         cut += 1;
+                        assert_eq!(tag, 5, "{way:?}");
                         assert_eq!((error, length, overflow), (abi::FI_ETRUNC, placed, way.length - placed));
                         assert!(overflow > 0, "{way:?}");
                     }
