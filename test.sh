@@ -97,9 +97,10 @@ cargo test --locked --workspace --no-fail-fast 2>&1 | tee -a "$log"
 # side by side. What the first says is shown when it has ended.
 aside=$(mktemp)
 models() {
-    # One clause of the offload rules is switched off at a time: such a build is for these tests alone.
-    step 'tests of the model with single clauses switched off'
+    # One clause of the offload rules is switched off at a time, or one bug is planted: such a build is for these tests alone.
+    step 'tests of the model with single clauses switched off, and of the simulations with bugs planted'
     cargo test --locked -p tagmatch-sim --features ablation --test ablation &&
+        cargo test --locked -p tagmatch-sim --features ablation --test endpoint_seeds bugs:: &&
         step 'documentation' &&
         RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 }
