@@ -1,5 +1,5 @@
-//! Where an endpoint listens, and whom it lets in. One test, alone in its process: it reads which ports the process
-//! listens at and changes the environment.
+//! Where an endpoint listens, whom it lets in, and that connections send at once. One test, alone in its process: it reads
+//! which sockets the process has and changes the environment.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
@@ -35,6 +35,25 @@ fn listening() -> Vec<String> {
     }
     found.sort_unstable();
     found
+}
+
+/// How many connected TCP sockets this process has; each of them sends at once what it is given.
+fn connections_without_delay() -> usize {
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+    let numbers = descriptors.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let connected = numbers.filter_map(|number| {
+        let option = |level, name| {
+            let (mut value, mut length) = (0_i32, 4);
+            // SAFETY: whatever the number names, there is room for four bytes.
+            let result =
+                unsafe { libc::getsockopt(number, level, name, (&raw mut value).cast(), &raw mut length) };
+            (result == 0).then_some(value)
+        };
+        let is_tcp = option(libc::SOL_SOCKET, libc::SO_PROTOCOL)? == libc::IPPROTO_TCP;
+        let is_connected = is_tcp && option(libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? == 0;
+        is_connected.then(|| option(libc::IPPROTO_TCP, libc::TCP_NODELAY))
+    });
+    connected.map(|no_delay| assert_eq!(no_delay, Some(1), "Nagle's algorithm is on")).count()
 }
 
 /// 127.0.0.1 and the port of a name, as the kernel writes them.
@@ -92,8 +111,10 @@ fn an_endpoint_listens_at_its_own_address_alone_and_lets_in_who_holds_the_key_of
     let mut own = [loopback(&plain), loopback(&other)];
     own.sort_unstable();
     assert_eq!(listening(), own, "each at its own address and nowhere else");
+    assert_eq!(connections_without_delay(), 0);
     assert_eq!(reach(&plain, &other), Ok(()));
     assert_eq!(listening(), own, "connections listen nowhere");
+    assert_eq!(connections_without_delay(), 2, "both ends of one");
     drop(other);
     assert_eq!(listening(), [loopback(&plain)]);
 
