@@ -350,7 +350,8 @@ impl Whole {
         let (context, tag) = Eager::peek(message.first_chunk()?)?;
         let payload = (length as usize).checked_sub(Eager::HEADER_LENGTH)?;
         let front = PEEKED - message.len() + Eager::HEADER_LENGTH;
-        let is_here = payload <= there.saturating_sub(front);
+        // What was looked at and is not there yet is zeros: without all of the header the rest says nothing.
+        let is_here = there.checked_sub(front).is_some_and(|behind| payload <= behind);
         // Whatever is not so, the long way names.
         let is_good = context.flags.contains(SendFlags::CQ_DATA) == has_immediate;
         let header = inbox::header(context, tag, payload as u64, immediate);

@@ -23,6 +23,9 @@ mod progress;
 mod reads;
 mod sending;
 
+#[cfg(test)]
+mod tests;
+
 pub(in crate::device) use config::StreamConfig;
 pub(in crate::device) use medium::{Direct, Medium, PEEKED, Stream};
 

@@ -9,11 +9,13 @@ mod arrivals;
 mod over;
 mod rendezvous;
 mod segments;
+#[cfg(target_os = "linux")]
+pub(super) mod streamed;
 
 pub(super) use memory::{Memory, trusted};
-#[cfg(target_os = "linux")]
-pub(super) use rig::shared_memory;
 pub(super) use rig::{Heard, Policy, RECEIVED_FROM, Random, Recorder, Rig, pattern, untagged};
+#[cfg(target_os = "linux")]
+pub(super) use rig::{shared_memory, shared_memory_with};
 
 /// Run tests over every transport.
 macro_rules! over_every_transport {

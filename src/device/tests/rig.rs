@@ -21,10 +21,15 @@ use super::memory::{Memory, trusted};
 /// Listening under a name that nobody else has.
 #[cfg(target_os = "linux")]
 pub(in crate::device) fn shared_memory() -> ShmTransport {
+    shared_memory_with(ShmConfig { eager_limit: EAGER_LIMIT, ..ShmConfig::default() })
+}
+
+/// The same.
+#[cfg(target_os = "linux")]
+pub(in crate::device) fn shared_memory_with(config: ShmConfig) -> ShmTransport {
     static NAMES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NAMES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("test {} {number}", std::process::id());
-    let config = ShmConfig { eager_limit: EAGER_LIMIT, ..ShmConfig::default() };
     ShmTransport::open(name.as_bytes(), config, trusted()).expect("it can listen")
 }
 

@@ -1,5 +1,6 @@
 //! What only shared memory can do to a transport.
 
+mod cut;
 mod forbidden;
 mod forked;
 mod hostile;

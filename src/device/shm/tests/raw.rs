@@ -26,7 +26,10 @@ pub(super) struct Raw {
 impl Raw {
     /// Connected; nothing was said.
     pub(super) fn silent() -> Self {
-        let mut transport = shared_memory();
+        Self::silent_to(shared_memory())
+    }
+
+    fn silent_to(mut transport: ShmTransport) -> Self {
         let socket = socket::connect(&abstract_name(transport.name())).expect("it listens");
         let mut ear = Recorder::default();
         let link = loop {
@@ -45,7 +48,11 @@ impl Raw {
 
     /// Connected, and the memory is there.
     pub(super) fn greeted() -> (Self, Rings) {
-        let raw = Self::silent();
+        Self::greeted_to(shared_memory())
+    }
+
+    pub(super) fn greeted_to(transport: ShmTransport) -> (Self, Rings) {
+        let raw = Self::silent_to(transport);
         let (region, file) = Region::create(RING).expect("there is memory");
         raw.pass(RING, &file);
         (raw, Rings::new(region, true))

@@ -1,6 +1,7 @@
 //! What only a stream can do to a transport.
 
 mod closing;
+mod cut;
 mod frames;
 mod hostile;
 mod links;
