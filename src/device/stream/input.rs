@@ -133,13 +133,17 @@ impl Parts {
         };
         let Some((buffer, at)) = placing else { return read_frames(link, scratch) };
         let stretches = self.memory.stretches(&buffer, at, body.remaining).take(sys::PARTS_MAX - 1);
-        let scratch = beside::<S>(link.input.is_long, 0, scratch);
         let room: usize = stretches.clone().map(crate::device::host_memory::Stretch::length).sum();
+        // What the buffer is too short for has no place; of more stretches than one call takes, all have.
+        let placeable = buffer.length.saturating_sub(at).min(body.remaining);
+        let unplaced = if room as u64 == placeable { body.remaining - placeable } else { 0 };
+        let scratch =
+            beside::<S>(link.input.is_long, usize::try_from(unplaced).unwrap_or(usize::MAX), scratch);
         // Nothing is asked for behind a long payload where nothing was behind the last one: a call with one part is shorter.
-        let is_alone = room > LONG as usize && !link.input.runs_on;
+        let is_alone = room > LONG as usize && unplaced == 0 && !link.input.runs_on;
         let scratch = if is_alone { &mut [] } else { scratch };
         let count = link.stream.receive(stretches, scratch)?;
-        link.input.runs_on = if is_alone { count == room } else { count > room };
+        link.input.runs_on = if is_alone { count == room } else { count as u64 > body.remaining };
         let placed = count.min(room);
         body.remaining -= placed as u64;
         match body.target {

@@ -1,5 +1,6 @@
 //! Reading, over streams that are the test's: which bytes come together is the test's choice, and every run the same.
 
+mod calls;
 mod scripted;
 
 use crate::device::tests::streamed::{Line as _, run};
