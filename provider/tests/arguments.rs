@@ -165,6 +165,34 @@ fn null_of_some_length_is_refused_by_every_call_and_of_none_is_taken() {
 }
 
 #[test]
+fn a_length_that_no_memory_has_is_refused_by_every_call_that_would_read_it() {
+    let side = Side::with(Wanted { wait_object: abi::FI_WAIT_FD, ..Wanted::default() });
+    let (eq, to) = (event_queue(&side), side.insert(&side.name()));
+    let mut byte = [0_u64; 1];
+    let (there, ep) = (byte.as_mut_ptr().cast::<c_void>(), side.ep);
+    for length in [usize::MAX, isize::MAX.unsigned_abs() + 1] {
+        // SAFETY: open objects, and memory of which nothing is read where so much is said to be there.
+        let answers = unsafe {
+            let (t, m, v, e) = (&*(*ep).tagged, &*(*ep).msg, &*(*side.av).ops, &*(*eq).ops);
+            [
+                ("fi_inject", (m.inject)(ep, there, length, to)),
+                ("fi_injectdata", (m.injectdata)(ep, there, length, 1, to)),
+                ("fi_tinject", (t.inject)(ep, there, length, to, 1)),
+                ("fi_tinjectdata", (t.injectdata)(ep, there, length, 1, to, 1)),
+                ("fi_eq_write", (e.write)(eq, 7, there, length, 0)),
+                ("fi_av_remove", (v.remove)(side.av, there.cast(), length, 0).try_into().unwrap()),
+            ]
+        };
+        for (call, answer) in answers {
+            assert_eq!(answer, minus(abi::FI_EINVAL), "{call} of {length}");
+        }
+    }
+    assert_eq!(side.poll(), None, "nothing was begun");
+    // SAFETY: an open queue, closed once.
+    assert_eq!(unsafe { close(eq) }, 0);
+}
+
+#[test]
 fn a_peek_and_an_error_entry_need_no_memory_of_a_length_that_is_told() {
     let side = Side::new();
     // A peek is told of a vector of no memory, at which it does not look.

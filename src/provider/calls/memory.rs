@@ -148,14 +148,17 @@ pub(super) fn given<T>(pointer: *const T, length: usize) -> Outcome<()> {
 /// So many, which stay for as long as the result is used, or null.
 ///
 /// # Errors
-/// As [`given`].
+/// As [`given`]; `FI_EINVAL`: there is no memory that is so long.
 #[inline]
 pub(super) unsafe fn many<'a, T>(pointer: *const T, length: usize) -> Outcome<&'a [T]> {
     given(pointer, length)?;
     if length == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the caller's, and it is not null.
+    if length > isize::MAX.unsigned_abs() / size_of::<T>().max(1) {
+        return fail(abi::FI_EINVAL);
+    }
+    // SAFETY: the caller's, it is not null, and no longer than a slice may be.
     Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
