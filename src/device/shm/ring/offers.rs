@@ -13,6 +13,9 @@ impl Rings {
         if key == 0 || self.region.word(place).load(Relaxed) != 0 {
             return;
         }
+        // Whoever sees these words of a key's whose place was another's sees too that the other was taken back: `offer_of`
+        // has the fence that goes with this one.
+        fence(Release);
         self.region.word(place + 1).store(address, Relaxed);
         self.region.word(place + 2).store(length, Relaxed);
         self.region.word(place).store(key.into(), Release);
