@@ -164,6 +164,21 @@ fn null_of_some_length_is_refused_by_every_call_and_of_none_is_taken() {
     assert_eq!(unsafe { close(eq) }, 0);
 }
 
+/// What `fi_endpoint` returns for an info whose address is said to be so long.
+fn endpoint_of_an_address(side: &Side, length: usize) -> isize {
+    let library = fabric();
+    let info = library.info(library.api(), |_| {}).unwrap();
+    let mut ep: *mut fid_ep = ptr::null_mut();
+    // SAFETY: an open domain, an info of this library, which gets its own length back, and a place for the endpoint.
+    unsafe {
+        let own = std::mem::replace(&mut (*info).src_addrlen, length);
+        let opened = ((*(*side.domain).ops).endpoint)(side.domain, info, &raw mut ep, at(0));
+        (*info).src_addrlen = own;
+        (library.freeinfo)(info);
+        opened.try_into().unwrap()
+    }
+}
+
 #[test]
 fn a_length_that_no_memory_has_is_refused_by_every_call_that_would_read_it() {
     let side = Side::with(Wanted { wait_object: abi::FI_WAIT_FD, ..Wanted::default() });
@@ -181,6 +196,8 @@ fn a_length_that_no_memory_has_is_refused_by_every_call_that_would_read_it() {
                 ("fi_tinjectdata", (t.injectdata)(ep, there, length, 1, to, 1)),
                 ("fi_eq_write", (e.write)(eq, 7, there, length, 0)),
                 ("fi_av_remove", (v.remove)(side.av, there.cast(), length, 0).try_into().unwrap()),
+                ("fi_setname", ((*(*ep).cm).setname)(ep.cast(), there, length).try_into().unwrap()),
+                ("fi_endpoint", endpoint_of_an_address(&side, length)),
             ]
         };
         for (call, answer) in answers {

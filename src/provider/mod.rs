@@ -19,6 +19,7 @@
 
 pub mod abi;
 mod address;
+mod arrays;
 mod calls;
 pub mod client;
 mod clock;

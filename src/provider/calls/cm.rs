@@ -7,6 +7,7 @@ use super::text;
 use super::unsupported::NONE;
 use crate::provider::abi::{self, fi_ops_cm, fid};
 use crate::provider::address::Name;
+use crate::provider::arrays::many;
 use crate::provider::error::{fail, integer};
 use crate::provider::info::own_address;
 
@@ -18,7 +19,7 @@ unsafe extern "C" fn set_name(fid: *mut fid, address: *mut c_void, length: size_
         // SAFETY: the application's: an open endpoint.
         let object = unsafe { of(fid.cast()) };
         // SAFETY: the application's: so many bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), length) };
+        let bytes = unsafe { many(address.cast::<u8>(), length) }?;
         let source = own_address(bytes, &object.domain.parameters)?;
         object.before_enable(|state| {
             state.source = source;

@@ -15,6 +15,7 @@ use super::unsupported::{COLLECTIVE, NONE};
 use super::{counter, event_queue, message, queue, rma, tagged, vector};
 use crate::endpoint::Address;
 use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_ep, fid, fid_domain, fid_ep, version};
+use crate::provider::arrays::many;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
 use crate::provider::info::own_address;
@@ -81,7 +82,7 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
     let mut source = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     if !info.src_addr.is_null() {
         // SAFETY: the caller's.
-        let bytes = unsafe { std::slice::from_raw_parts(info.src_addr.cast::<u8>(), info.src_addrlen) };
+        let bytes = unsafe { many(info.src_addr.cast::<u8>(), info.src_addrlen) }?;
         source = own_address(bytes, &core.parameters)?;
     }
     // SAFETY: null or attributes, which did not grow.

@@ -8,6 +8,7 @@ use libc::{c_void, iovec};
 
 use super::endpoint::Object;
 use crate::provider::abi;
+pub(super) use crate::provider::arrays::{given, many};
 use crate::provider::error::{Outcome, fail};
 use crate::provider::state::transfer::{Memory, Outgoing};
 use crate::seam::{Buffer, Segment};
@@ -131,35 +132,6 @@ pub(super) unsafe fn payload<'a>(
     }
     // SAFETY: the caller's.
     Ok(Memory::Bytes(unsafe { many(pointer.cast(), length) }?))
-}
-
-/// A pointer and a length of an application's: null has none.
-///
-/// # Errors
-/// `FI_EINVAL`: null is said to be so long.
-#[inline]
-pub(super) fn given<T>(pointer: *const T, length: usize) -> Outcome<()> {
-    if pointer.is_null() && length > 0 { fail(abi::FI_EINVAL) } else { Ok(()) }
-}
-
-/// An array of an application's.
-///
-/// # Safety
-/// So many, which stay for as long as the result is used, or null.
-///
-/// # Errors
-/// As [`given`]; `FI_EINVAL`: there is no memory that is so long.
-#[inline]
-pub(super) unsafe fn many<'a, T>(pointer: *const T, length: usize) -> Outcome<&'a [T]> {
-    given(pointer, length)?;
-    if length == 0 {
-        return Ok(&[]);
-    }
-    if length > isize::MAX.unsigned_abs() / size_of::<T>().max(1) {
-        return fail(abi::FI_EINVAL);
-    }
-    // SAFETY: the caller's, it is not null, and no longer than a slice may be.
-    Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
 /// An address for others to follow: transports, and whoever gets it back as a context.

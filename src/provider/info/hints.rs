@@ -9,6 +9,7 @@ use libc::c_char;
 
 use crate::provider::abi::{fi_domain_attr, fi_ep_attr, fi_fabric_attr, fi_info, fi_rx_attr, fi_tx_attr};
 use crate::provider::address::Name;
+use crate::provider::arrays::many;
 
 /// Hints. A part that is not there says nothing.
 #[derive(Clone, Default)]
@@ -37,13 +38,15 @@ impl Hints {
         let info = unsafe { info.as_ref() }?;
         // Modes are what an application is ready for: nothing is asked of it.
         let mut hints = Self { caps: info.caps, address_format: info.addr_format, ..Self::default() };
-        // SAFETY: `src_addrlen` bytes are there.
-        let source = unsafe { bytes(info.src_addr.cast(), info.src_addrlen) };
-        // SAFETY: `dest_addrlen` bytes are there.
-        let destination = unsafe { bytes(info.dest_addr.cast(), info.dest_addrlen) };
-        for (bytes, place) in [(source, &mut hints.source), (destination, &mut hints.destination)] {
-            let Some(bytes) = bytes else { continue };
-            *place = Name::decode(bytes).map(|name| name.address());
+        let source = (info.src_addr, info.src_addrlen, &mut hints.source);
+        let destination = (info.dest_addr, info.dest_addrlen, &mut hints.destination);
+        for (pointer, length, place) in [source, destination] {
+            if pointer.is_null() || length == 0 {
+                continue;
+            }
+            // SAFETY: so many bytes are there.
+            let bytes = unsafe { many(pointer.cast::<u8>(), length) };
+            *place = bytes.ok().and_then(Name::decode).map(|name| name.address());
             hints.has_strange_address |= place.is_none();
         }
         // SAFETY: null or an attribute structure of any API, which did not grow.
@@ -74,16 +77,6 @@ impl Hints {
 const EP_ATTR_1_17: usize = 96;
 /// Bytes of `struct fi_domain_attr` in API 1.17.
 const DOMAIN_ATTR_1_17: usize = 192;
-
-/// # Safety
-/// Null, or so many bytes that stay for as long as the result is used.
-unsafe fn bytes<'a>(pointer: *const u8, length: usize) -> Option<&'a [u8]> {
-    if pointer.is_null() || length == 0 {
-        return None;
-    }
-    // SAFETY: the caller's.
-    Some(unsafe { std::slice::from_raw_parts(pointer, length) })
-}
 
 /// # Safety
 /// Null, or a string that ends with 0.

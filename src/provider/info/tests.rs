@@ -9,7 +9,8 @@ use crate::provider::abi::{
     FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_HMEM, FI_LOCAL_COMM, FI_MR_ALLOCATED,
     FI_MR_ENDPOINT, FI_MR_HMEM, FI_MSG, FI_MULTI_RECV, FI_ORDER_SAS, FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL,
     FI_RECV, FI_REMOTE_COMM, FI_RMA, FI_SEND, FI_SOURCE, FI_TAGGED, FI_TAGGED_DIRECTED_RECV,
-    FI_THREAD_DOMAIN, FI_THREAD_SAFE, fi_domain_attr, fi_ep_attr, fi_fabric_attr, fi_rx_attr, fi_tx_attr,
+    FI_THREAD_DOMAIN, FI_THREAD_SAFE, fi_domain_attr, fi_ep_attr, fi_fabric_attr, fi_info, fi_rx_attr,
+    fi_tx_attr,
 };
 
 fn parameters() -> Parameters {
@@ -355,4 +356,23 @@ fn an_endpoint_goes_by_an_address_of_one_interface_whatever_it_is_given() {
         assert_eq!(refused, Err(code(abi::FI_EADDRNOTAVAIL)), "{other}");
     }
     assert_eq!(own_address(&[0; 15], &parameters()), Err(code(abi::FI_EINVAL)));
+}
+
+#[test]
+fn an_address_so_long_that_no_memory_has_it_is_none() {
+    let mut address = [0_u8; 16];
+    address[..2].copy_from_slice(&2_u16.to_ne_bytes());
+    let told =
+        |length| fi_info { src_addr: (&raw const address).cast_mut().cast(), src_addrlen: length, ..blank() };
+    for (length, is_strange) in [(0, false), (16, false), (usize::MAX, true), (1 << (usize::BITS - 1), true)]
+    {
+        let info = told(length);
+        // SAFETY: an info whose address is there, or said to be so long that nothing of it is read.
+        let hints = unsafe { Hints::read(&raw const info) }.unwrap();
+        assert_eq!(
+            (hints.has_strange_address, hints.source.is_some()),
+            (is_strange, length == 16),
+            "{length}"
+        );
+    }
 }
