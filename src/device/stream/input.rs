@@ -137,8 +137,7 @@ impl Parts {
         // What the buffer is too short for has no place; of more stretches than one call takes, all have.
         let placeable = buffer.length.saturating_sub(at).min(body.remaining);
         let unplaced = if room as u64 == placeable { body.remaining - placeable } else { 0 };
-        let scratch =
-            beside::<S>(link.input.is_long, usize::try_from(unplaced).unwrap_or(usize::MAX), scratch);
+        let scratch = beside::<S>(link.input.is_long, unplaced, scratch);
         // Nothing is asked for behind a long payload where nothing was behind the last one: a call with one part is shorter.
         let is_alone = room > LONG as usize && unplaced == 0 && !link.input.runs_on;
         let scratch = if is_alone { &mut [] } else { scratch };
@@ -380,7 +379,7 @@ fn read_frames<S: Stream>(link: &mut Link<S>, scratch: &mut [u8]) -> io::Result<
     let (start, room) = scratch.split_at_mut(before.len());
     start.copy_from_slice(before);
     // Headers are behind the rest of a payload that has no buffer.
-    let unplaced = link.input.body.map_or(0, |body| usize::try_from(body.remaining).unwrap_or(usize::MAX));
+    let unplaced = link.input.body.map_or(0, |body| body.remaining);
     let room = beside::<S>(link.input.is_long, unplaced, room);
     let count = link.stream.read(room)?;
     Ok(Read { count, filled: start.len() + count, is_dry: count < room.len() })
@@ -388,8 +387,9 @@ fn read_frames<S: Stream>(link: &mut Link<S>, scratch: &mut [u8]) -> io::Result<
 
 /// What is read beside payloads that have their place, and beside the `unplaced` bytes of one that has none. After a long
 /// one that is headers: the next is long too, as a rule, and is better not read before its place is known.
-fn beside<S: Stream>(is_long: bool, unplaced: usize, scratch: &mut [u8]) -> &mut [u8] {
+fn beside<S: Stream>(is_long: bool, unplaced: u64, scratch: &mut [u8]) -> &mut [u8] {
     let most = if is_long { HEADERS.min(S::AT_ONCE) } else { S::AT_ONCE };
+    let unplaced = usize::try_from(unplaced).unwrap_or(usize::MAX);
     let room = scratch.len().min(most.saturating_add(unplaced));
     scratch.get_mut(..room).unwrap_or_default()
 }
