@@ -15,7 +15,7 @@ pub(super) mod streamed;
 pub(super) use memory::{Memory, trusted};
 pub(super) use rig::{Heard, Policy, RECEIVED_FROM, Random, Recorder, Rig, pattern, untagged};
 #[cfg(target_os = "linux")]
-pub(super) use rig::{shared_memory, shared_memory_with};
+pub(super) use rig::{framed, framed_with, shared_memory, shared_memory_with};
 
 /// Run tests over every transport.
 macro_rules! over_every_transport {

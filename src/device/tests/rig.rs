@@ -386,6 +386,22 @@ pub(in crate::device) fn context(operation: u32) -> AppContext {
     AppContext { operation: OperationId::new(operation).expect("24 bits"), flags: SendFlags::NONE }
 }
 
+/// A frame around a message on a stream, byte for byte.
+#[cfg(target_os = "linux")]
+pub(in crate::device) fn framed(message: &[u8]) -> Vec<u8> {
+    framed_with(None, message)
+}
+
+/// The same, with the immediate that it has.
+#[cfg(target_os = "linux")]
+pub(in crate::device) fn framed_with(immediate: Option<u32>, message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).expect("it is short").to_be_bytes();
+    let kind = if immediate.is_some() { 2 } else { 1 };
+    let immediate = immediate.map(u32::to_be_bytes);
+    let immediate = immediate.as_ref().map_or(&[][..], |bytes| bytes);
+    [&length, &[kind, 0, 0, 0], immediate, message].concat()
+}
+
 pub(in crate::device) fn eager(tag: u64) -> [u8; 16] {
     Eager { context: context(1), tag: Tag(tag), payload: crate::wire::Payload::new(&[]) }.header()
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use proptest::prelude::*;
 
-use super::raw::{RING, Raw, eager, framed, header, keepalive, message};
+use super::raw::{RING, Raw, eager, header, keepalive, message};
 use crate::device::shm::region::{Area, Region, WORDS};
 use crate::device::shm::ring::Rings;
 use crate::device::shm::stream::Hello;
 use crate::device::shm::{ShmConfig, ShmTransport, abstract_name, socket};
-use crate::device::tests::{Memory, Policy, trusted};
+use crate::device::tests::{Memory, Policy, framed, trusted};
 use crate::device::transport::{CloseReason, SendError, Sending, Transport};
 use crate::seam::DataError;
 use crate::wire::{AppContext, OperationId, RemoteMemory, Rendezvous, SendFlags};

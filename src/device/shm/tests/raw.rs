@@ -8,7 +8,7 @@ use crate::device::shm::region::Region;
 use crate::device::shm::ring::Rings;
 use crate::device::shm::stream::Hello;
 use crate::device::shm::{ShmTransport, abstract_name, socket};
-use crate::device::tests::{Heard, RECEIVED_FROM, Recorder, shared_memory};
+use crate::device::tests::{Heard, RECEIVED_FROM, Recorder, framed, shared_memory};
 use crate::device::transport::{CloseReason, Notice, Outgoing, Payload, Transport};
 use crate::ids::LinkId;
 use crate::wire::{Control, Keepalive};
@@ -89,14 +89,6 @@ impl Raw {
         assert_eq!(self.transport.link_count(), 0);
         self.closed().expect("it was heard")
     }
-}
-
-/// A frame around a message.
-pub(super) fn framed(message: &[u8]) -> Vec<u8> {
-    let mut bytes = u32::try_from(message.len()).expect("it is short").to_be_bytes().to_vec();
-    bytes.extend([1, 0, 0, 0]);
-    bytes.extend_from_slice(message);
-    bytes
 }
 
 /// The header of an eager message.

@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
-use super::raw::{RING, eager, framed, message};
+use super::raw::{RING, eager, message};
 use crate::device::Device as _;
 use crate::device::shm::region::{Area, Region, WORDS};
 use crate::device::shm::ring::Rings;
 use crate::device::shm::stream::Hello;
 use crate::device::shm::{ShmTransport, abstract_name, socket};
-use crate::device::tests::{Memory, Random, shared_memory};
+use crate::device::tests::{Memory, Random, framed, shared_memory};
 use crate::device::transport::{CloseReason, Ear, Notice, Reaction, Transport};
 use crate::ids::{DeviceId, LinkId, PeerId, Tag, TransferId};
 use crate::seam::{Answer, Buffer, Event, EventSink};

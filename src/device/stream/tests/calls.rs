@@ -2,7 +2,7 @@
 
 use super::scripted::Scene;
 use crate::device::tests::streamed::Line as _;
-use crate::device::tests::{Memory, Policy, Recorder, pattern};
+use crate::device::tests::{Memory, Policy, Recorder, framed, pattern};
 
 /// Calls that read an eager message of so many bytes, and one more behind it.
 fn reads(length: usize, policy: Policy) -> usize {
@@ -10,9 +10,8 @@ fn reads(length: usize, policy: Policy) -> usize {
     let mut ear = Recorder::default();
     ear.policy = policy;
     let frame = |payload: &[u8]| {
-        let length = u32::try_from(16 + payload.len()).expect("it is short").to_be_bytes();
         let header = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        [length.as_slice(), &[1, 0, 0, 0], &header, payload].concat()
+        framed(&[&header, payload].concat())
     };
     scene.give(&[frame(&pattern(1, length)), frame(b"last")].concat());
     for _ in 0..length {

@@ -4,7 +4,7 @@ mod calls;
 mod scripted;
 
 use crate::device::tests::streamed::{Line as _, run};
-use crate::device::tests::{RECEIVED_FROM, Recorder};
+use crate::device::tests::{RECEIVED_FROM, Recorder, framed_with};
 use scripted::Scene;
 
 #[test]
@@ -24,11 +24,13 @@ fn a_stream_that_ends_anywhere_ends_what_is_under_way_once() {
 }
 
 /// Short messages are looked at where they lie, and may be looked at before they are all there.
-fn a_short_message_arrives_when_all_of_it_is_there<const IS_RING: bool>(immediate: &[u8], payload: &[u8]) {
-    let length = u8::try_from(16 + payload.len()).expect("it is short");
-    let (kind, flags) = if immediate.is_empty() { (1, 0) } else { (2, 4) };
+fn a_short_message_arrives_when_all_of_it_is_there<const IS_RING: bool>(
+    immediate: Option<u32>,
+    payload: &[u8],
+) {
+    let flags = if immediate.is_some() { 4 } else { 0 };
     let header = [3, 0, 0, 0, 1, 1, 1, flags, 1, 2, 3, 4, 5, 6, 7, 8];
-    let frame = [&[0, 0, 0, length, kind, 0, 0, 0], immediate, &header, payload].concat();
+    let frame = framed_with(immediate, &[&header, payload].concat());
     for first in 0..frame.len() {
         let mut scene = Scene::<IS_RING>::new();
         let mut ear = Recorder::default();
@@ -49,13 +51,13 @@ fn a_short_message_arrives_when_all_of_it_is_there<const IS_RING: bool>(immediat
             (0x0102_0304_0506_0708, u32::from_be_bytes([1, 1, 1, flags]))
         );
         assert_eq!((arrival.header.length, arrival.source), (payload.len() as u64, RECEIVED_FROM));
-        assert_eq!(arrival.header.immediate.is_some(), !immediate.is_empty());
+        assert_eq!(arrival.header.immediate, immediate);
     }
 }
 
 #[test]
 fn a_short_message_that_is_cut_anywhere_arrives_when_it_is_there() {
-    for immediate in [&[][..], &[9, 8, 7, 6]] {
+    for immediate in [None, Some(0x0908_0706)] {
         for payload in [&[][..], &[1], &[1; 40]] {
             a_short_message_arrives_when_all_of_it_is_there::<false>(immediate, payload);
             a_short_message_arrives_when_all_of_it_is_there::<true>(immediate, payload);

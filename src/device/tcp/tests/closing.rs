@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use super::raw::Raw;
-use crate::device::tests::pattern;
+use crate::device::tests::{framed, pattern};
 use crate::device::transport::{CloseReason, Notice, Outgoing, Payload, Sending, Transport};
 
 /// Send until nothing more finds room, and say how many bytes were given.
@@ -44,7 +44,7 @@ fn a_link_that_closes_has_ended_when_the_other_side_has_all_that_was_sent() {
     for turn in 0..1000 {
         // What comes meanwhile is dropped, and drops nothing.
         if turn % 100 == 0 {
-            raw.write(&super::raw::framed(&super::raw::eager(1, b"unread")));
+            raw.write(&framed(&super::raw::eager(1, b"unread")));
         }
         raw.step();
     }

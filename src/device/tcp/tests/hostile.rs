@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::raw::{Raw, eager, framed};
-use crate::device::tests::{Memory, Policy, RECEIVED_FROM, Random, Recorder, pattern};
+use super::raw::{Raw, eager};
+use crate::device::tests::{Memory, Policy, RECEIVED_FROM, Random, Recorder, framed, pattern};
 use crate::device::transport::{CloseReason, Transport};
 use crate::ids::Tag;
 use crate::seam::Answer;

@@ -1,12 +1,12 @@
 //! Connections: made, refused, broken in the middle, held up, waited for.
 
-use super::raw::{Raw, eager, framed};
+use super::raw::{Raw, eager};
 use crate::device::Device;
 use crate::device::host_memory::HostMemory;
 use crate::device::tcp::sys::Epoll;
 use crate::device::tcp::{OpenError, TcpConfig, TcpTransport, address};
 use crate::device::tests::ports::lasting_port;
-use crate::device::tests::{Heard, Memory, Policy, RECEIVED_FROM, Recorder, Rig, pattern};
+use crate::device::tests::{Heard, Memory, Policy, RECEIVED_FROM, Recorder, Rig, framed, pattern};
 use crate::device::transport::{
     CloseReason, LinkError, Notice, Outgoing, Payload, SendError, Sending, Transport,
 };

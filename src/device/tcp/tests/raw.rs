@@ -95,14 +95,6 @@ impl Raw {
     }
 }
 
-/// A frame around a message.
-pub(super) fn framed(message: &[u8]) -> Vec<u8> {
-    let mut bytes = u32::try_from(message.len()).expect("it is short").to_be_bytes().to_vec();
-    bytes.extend([1, 0, 0, 0]);
-    bytes.extend_from_slice(message);
-    bytes
-}
-
 /// An eager message of these bytes.
 pub(super) fn eager(tag: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, tag];

@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use super::raw::{Raw, eager};
 use crate::device::stream::frame::{self, Kind, ReadRequest};
-use crate::device::tests::{pattern, untagged};
+use crate::device::tests::{framed, pattern, untagged};
 use crate::device::transport::{CloseReason, Notice, Outgoing, Payload, SendError, Sending, Transport};
 use crate::seam::Buffer;
 use crate::wire::{OperationId, Segment};
@@ -25,7 +25,7 @@ fn fill(raw: &mut Raw) -> Vec<u8> {
         if raw.transport.send(raw.link, &message).expect("there is a link") == Sending::Full {
             return given;
         }
-        given.extend(super::raw::framed(&[&header[..], &payload].concat()));
+        given.extend(framed(&[&header[..], &payload].concat()));
     }
 }
 
@@ -57,7 +57,7 @@ fn a_message_whose_memory_is_none_is_refused_and_the_next_goes() {
     assert!(matches!(sent, Err(SendError::Memory(_))), "{sent:?}");
     let sent = raw.transport.send(raw.link, &outgoing(&header, Payload::Copied(b"good"), 2));
     assert_eq!(sent, Ok(Sending::Done));
-    assert_eq!(read(&mut raw, 28), super::raw::framed(&eager(1, b"good")));
+    assert_eq!(read(&mut raw, 28), framed(&eager(1, b"good")));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_message_that_waits_is_left_out_and_what_is_before_and_behind_goes() {
     let good = crate::device::tests::Memory::new(pattern(3, 10_000));
     let sent = raw.transport.send(raw.link, &outgoing(&header, Payload::Memory(good.buffer()), 3));
     assert_eq!(sent, Ok(Sending::Posted));
-    given.extend(super::raw::framed(&[&header[..], &good.bytes()].concat()));
+    given.extend(framed(&[&header[..], &good.bytes()].concat()));
     assert!(read(&mut raw, given.len()) == given, "the others go as they are");
     raw.until(|raw| told(raw, 3).is_some());
     assert_eq!(told(&raw, 1), Some(Err(CloseReason::Memory)));
@@ -112,5 +112,5 @@ fn a_read_of_memory_that_is_none_is_refused_and_the_link_goes_on() {
     let header = eager(1, b"");
     let sent = raw.transport.send(raw.link, &outgoing(&header, Payload::Copied(b"good"), 2));
     assert_eq!(sent, Ok(Sending::Done));
-    assert_eq!(read(&mut raw, 28), super::raw::framed(&eager(1, b"good")));
+    assert_eq!(read(&mut raw, 28), framed(&eager(1, b"good")));
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::device::stream::frame::{Head, Kind};
-use crate::device::tests::{Memory, Random, pattern};
+use crate::device::tests::{Memory, Random, framed_with, pattern};
 use crate::ids::Tag;
 use crate::seam::Buffer;
 use crate::wire::{
@@ -247,13 +247,7 @@ pub(super) fn operation(number: usize) -> OperationId {
 }
 
 fn framed(immediate: Option<u32>, header: &[u8], payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(header.len() + payload.len()).expect("it is short");
-    let kind = if immediate.is_some() { Kind::MessageWithImmediate } else { Kind::Message };
-    let mut bytes = Head { kind, length }.to_bytes().to_vec();
-    bytes.extend(immediate.map(u32::to_be_bytes).into_iter().flatten());
-    bytes.extend_from_slice(header);
-    bytes.extend_from_slice(payload);
-    bytes
+    framed_with(immediate, &[header, payload].concat())
 }
 
 /// About the borders of what is read at once, of what is long, of what is eager where, and of a ring.
