@@ -19,7 +19,7 @@ use crate::wire::{
 use super::core::{Action, Core};
 use super::credits::Balance;
 use super::interface::Failure;
-use super::links::{Link, Phase};
+use super::links::Phase;
 use super::peers::{Path, State};
 use super::proof::Said;
 
@@ -150,7 +150,8 @@ impl Core {
             {
                 return self.connect_twin(path, peer, hello);
             }
-            _ if is_self => return self.refuse_alias(bytes),
+            // Under a name that it does not go by, or from an attempt of its own that is over.
+            _ if is_self => return self.refuse(path, RefusedHello::Oneself),
             State::Idle | State::Waiting(_) => {}
             State::Dialling(_) if *self.name < *name => {
                 self.statistics.crossed += 1;
@@ -174,22 +175,6 @@ impl Core {
         }
         self.actions.push_back(Action::Hello(path, HelloRole::Answer));
         self.connect(path, peer, hello)
-    }
-
-    /// This endpoint has called itself under a name that it does not go by: nobody else of that name will answer. Its own
-    /// row has nothing to do with that.
-    fn refuse_alias(&mut self, hello: &[u8]) -> Reaction {
-        let is_caller = |link: &Link| {
-            let is_alias = link.peer.is_some_and(|peer| *self.peers[peer].name != *self.name);
-            let is_it = link.greeting.as_ref().is_some_and(|greeting| greeting.ours == hello);
-            link.phase == Phase::Asked && is_alias && is_it
-        };
-        let caller = self.links.iter().find(|(_, link)| is_caller(link));
-        if let Some((path, peer)) = caller.map(|(path, link)| (path, link.peer)) {
-            self.close_link(path, false);
-            self.turned_away(path, peer);
-        }
-        Reaction::Close
     }
 
     /// Another life of a peer says that the one that is connected is over. If so, the old connection ends by itself now
@@ -241,6 +226,8 @@ impl Core {
     fn connect(&mut self, path: Path, peer: PeerId, hello: &Hello<'_>) -> Reaction {
         // It came by another transport before, and receives that name it may be in the list of a device there.
         if self.engines.iter_mut().any(|engine| engine.set_path(peer, path.0).is_err()) {
+            // One engine may have taken it before the other did not.
+            self.engines.iter_mut().for_each(|engine| engine.clear_path(peer));
             self.close_link(path, false);
             self.handle_attempt_crossed(peer, path);
             return Reaction::Close;
@@ -276,9 +263,14 @@ impl Core {
         let theirs = self.links.find_mut(path).map(|link| std::mem::take(&mut link.greeting().theirs));
         let theirs = theirs.unwrap_or_default();
         if let Ok(Message::Control(Control::Hello(hello))) = wire::decode(&theirs) {
-            self.statistics.restarted += u64::from(self.peers[peer].instance != Some(hello.instance));
+            let is_restarted = self.peers[peer].instance != Some(hello.instance);
             self.actions.push_back(Action::Hello(path, HelloRole::Answer));
-            self.connect(path, peer, &hello);
+            if self.connect(path, peer, &hello) == Reaction::Close {
+                // Its transport holds it for the peer's, and takes no other for that before its end was told.
+                self.peers[peer].state = State::Leaving(path);
+                return;
+            }
+            self.statistics.restarted += u64::from(is_restarted);
             // It is part of what the answer's proof is over.
             if let Some(link) = self.links.find_mut(path) {
                 link.greeting().theirs = theirs;
@@ -358,8 +350,12 @@ impl Core {
         let Some(peer) = link.peer else { return Reaction::Close };
         match reason {
             RefusedHello::Version | RefusedHello::NoKey => return self.turned_away(path, Some(peer)),
+            // Nobody else of that name will answer; under its own this endpoint is reached.
+            RefusedHello::Oneself if *self.peers[peer].name != *self.name => {
+                return self.turned_away(path, Some(peer));
+            }
             RefusedHello::Closing => self.handle_attempt_failed(peer, path, Failure::Refused),
-            RefusedHello::Crossed | RefusedHello::Connected | RefusedHello::Busy => {
+            RefusedHello::Crossed | RefusedHello::Connected | RefusedHello::Busy | RefusedHello::Oneself => {
                 self.handle_attempt_crossed(peer, path);
             }
         }

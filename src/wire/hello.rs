@@ -247,6 +247,8 @@ pub enum RefusedHello {
     Closing = 5,
     /// The key of the job was not proven.
     NoKey = 6,
+    /// The caller has called itself, and not under its own name.
+    Oneself = 7,
 }
 
 impl HelloRefused {
@@ -270,11 +272,12 @@ impl HelloRefused {
             4 => RefusedHello::Busy,
             5 => RefusedHello::Closing,
             6 => RefusedHello::NoKey,
+            7 => RefusedHello::Oneself,
             code => {
                 return Err(WireError::Value {
                     field: "reason of a refused hello",
                     value: code.into(),
-                    expected: Expected::OneOf("1 to 6"),
+                    expected: Expected::OneOf("1 to 7"),
                     offset: CODE_OFFSET,
                 });
             }

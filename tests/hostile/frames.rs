@@ -529,6 +529,7 @@ pub(crate) fn greeting(random: &mut Random) -> Vec<u8> {
                 RefusedHello::Busy,
                 RefusedHello::Closing,
                 RefusedHello::NoKey,
+                RefusedHello::Oneself,
             ]);
             control(&Control::HelloRefused(HelloRefused { reason, version_min: 1, version_max: 1 }))
         }

@@ -130,6 +130,22 @@ impl Happened {
     }
 }
 
+/// What seeds have found, made short.
+const FOUND: [(&str, &str); 2] = [
+    ("back_by_another_path", include_str!("found/back_by_another_path.txt")),
+    ("cut_from_oneself", include_str!("found/cut_from_oneself.txt")),
+];
+
+#[test]
+fn what_was_found_is_right() {
+    for (name, text) in FOUND {
+        let script = Script::parse(text).expect(name);
+        if let Err(wrong) = judged(&script) {
+            panic!("{name}: {wrong}");
+        }
+    }
+}
+
 #[test]
 fn one_seed_is_one_run() {
     for seed in 0..40 {

@@ -131,6 +131,35 @@ fn ones_own_alias_is_refused_at_once_also_when_one_is_connected_to_oneself_or_co
     }
 }
 
+#[test]
+fn ones_own_alias_that_is_refused_costs_no_call_to_others() {
+    for job_key in [None, Some(vec![7; 16])] {
+        let mut sim = Sim::new(3, 1, Weather::default(), Config { job_key, ..Config::default() });
+        let node = sim.nodes[0];
+        sim.world.lock().listening.insert(b"alias".to_vec(), node);
+        sim.at(0).set_address(Address(9), b"alias").expect("the number is free");
+        let buffer = sim.world.allocate(b"hello");
+        // All begin at once, and say the same.
+        for to in [1, 9, 2] {
+            assert_eq!(sim.at(0).send(&message(to, 1, buffer, 1)), Err(SendRefused::Again));
+        }
+        // What it says to itself comes before anybody else has answered.
+        for _ in 0..5 {
+            sim.world.lock().now += 1;
+            sim.progress(0);
+        }
+        let refused = sim.refusal(0, &message(9, 1, buffer, 1));
+        assert_eq!(refused, SendRefused::Unreachable(Failure::NotAccepted));
+        for to in [1, 2] {
+            sim.post(to, &receive(1, 8, 1));
+            sim.send_bytes(0, to, 1, b"hello", 2);
+            assert_eq!(sim.received(to, 1).0, b"hello");
+        }
+        let it = sim.at(0).statistics();
+        assert_eq!((it.turned_away, it.connect_failed, it.lost), (1, 1, 0));
+    }
+}
+
 /// Somebody's first word on a link; each life says another.
 fn hello(endpoint: &mut Endpoint, (device, index): (DeviceId, u32), life: u128) -> Reaction {
     let name = name(1);
