@@ -285,7 +285,9 @@ impl Core {
                 | Control::Proof(_)
                 | Control::RemoteWrite(_)
                 | Control::RemoteData(_)
-                | Control::RemoteAtomic(_) => false,
+                | Control::RemoteAtomic(_)
+                | Control::Connect(_)
+                | Control::Reject(_) => false,
             },
             Message::Eager(_) | Message::Rendezvous(_) => false,
         };

@@ -6,9 +6,9 @@
 
 use super::cursor::{Reader, Writer};
 use super::{
-    Challenge, Credits, Expected, Goodbye, Hello, HelloRefused, Keepalive, Opcode, OperationId, Payload,
-    Proof, RefusedRendezvous, RemoteAtomic, RemoteData, RemoteRead, RemoteStatus, RemoteWrite, Segment,
-    SegmentFirst, Untagged, UntaggedRendezvous, WireError, within,
+    Challenge, Connect, Credits, Expected, Goodbye, Hello, HelloRefused, Keepalive, Opcode, OperationId,
+    Payload, Proof, RefusedRendezvous, Reject, RemoteAtomic, RemoteData, RemoteRead, RemoteStatus,
+    RemoteWrite, Segment, SegmentFirst, Untagged, UntaggedRendezvous, WireError, within,
 };
 
 /// The version of the protocol that this is.
@@ -71,6 +71,10 @@ pub enum Control<'a> {
         /// What became of the stretch.
         status: RemoteStatus,
     },
+    /// A connected endpoint asks for its connection, or accepts one.
+    Connect(Connect<'a>),
+    /// A connection that was asked for is not wanted.
+    Reject(Reject<'a>),
 }
 
 /// What a message without a TMH is: the lower five bits of its second byte.
@@ -121,11 +125,15 @@ pub enum Kind {
     RemoteDone = 21,
     /// [`Control::RemoteAtomic`]
     RemoteAtomic = 22,
+    /// [`Control::Connect`]
+    Connect = 23,
+    /// [`Control::Reject`]
+    Reject = 24,
 }
 
 impl Kind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Untagged,
         Self::UntaggedRendezvous,
         Self::SegmentFirst,
@@ -148,6 +156,8 @@ impl Kind {
         Self::RemoteData,
         Self::RemoteDone,
         Self::RemoteAtomic,
+        Self::Connect,
+        Self::Reject,
     ];
 
     /// The second byte of the message: version and kind.
@@ -174,7 +184,7 @@ impl Kind {
         kind.ok_or(WireError::Value {
             field: "kind",
             value: number.into(),
-            expected: Expected::OneOf("1 to 22"),
+            expected: Expected::OneOf("1 to 24"),
             offset: KIND_OFFSET,
         })
     }
@@ -209,6 +219,8 @@ pub(super) fn needed(arrived: &[u8], total: u64) -> Result<usize, WireError> {
         Kind::RemoteData => within("remote data", 17..=u64::MAX, RemoteData::HEADER_LENGTH, total),
         Kind::RemoteAtomic => within("remote atomic", 48..=u64::MAX, RemoteAtomic::HEADER_LENGTH, total),
         Kind::RemoteDone => within("end of a remote access", 8..=8, NOTICE_LENGTH, total),
+        Kind::Connect => within("request for a connection", 56..=120, Connect::LENGTH_MAX, total),
+        Kind::Reject => within("rejection", 4..=68, Reject::LENGTH_MAX, total),
     }
 }
 
@@ -239,6 +251,8 @@ impl<'a> Control<'a> {
             Self::RemoteData(_) => Kind::RemoteData,
             Self::RemoteAtomic(_) => Kind::RemoteAtomic,
             Self::RemoteDone { .. } => Kind::RemoteDone,
+            Self::Connect(_) => Kind::Connect,
+            Self::Reject(_) => Kind::Reject,
         }
     }
 
@@ -274,6 +288,8 @@ impl<'a> Control<'a> {
             Self::RemoteDone { operation, status } => {
                 notice(Kind::RemoteDone, *status as u8, *operation, out)
             }
+            Self::Connect(message) => message.encode(out),
+            Self::Reject(message) => message.encode(out),
         }
     }
 
@@ -310,6 +326,8 @@ impl<'a> Control<'a> {
                 let status = RemoteStatus::from_byte(head.code)?;
                 Self::RemoteDone { operation: head.operation(reader)?, status }
             }
+            Kind::Connect => Self::Connect(Connect::read(head, reader)?),
+            Kind::Reject => Self::Reject(Reject::read(head, &reader)?),
         })
     }
 
@@ -338,7 +356,9 @@ impl<'a> Control<'a> {
             | Self::Challenge(_)
             | Self::Proof(_)
             | Self::RemoteRead(_)
-            | Self::RemoteDone { .. } => None,
+            | Self::RemoteDone { .. }
+            | Self::Connect(_)
+            | Self::Reject(_) => None,
         }
     }
 }
@@ -364,8 +384,12 @@ impl Head {
     }
 
     pub(super) fn no_codes(self) -> Result<(), WireError> {
-        WireError::unless(self.code == 0, "first code", self.code.into(), Expected::Zero, CODE_OFFSET)?;
+        self.no_first_code()?;
         self.no_second_code()
+    }
+
+    pub(super) fn no_first_code(self) -> Result<(), WireError> {
+        WireError::unless(self.code == 0, "first code", self.code.into(), Expected::Zero, CODE_OFFSET)
     }
 
     pub(super) fn no_second_code(self) -> Result<(), WireError> {

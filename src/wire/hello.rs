@@ -46,11 +46,15 @@ impl Hello<'_> {
     /// # Errors
     /// No room, or versions that make no sense.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, WireError> {
+        self.encode_as(Kind::Hello, self.name.0, out)
+    }
+
+    /// The same as a message of another kind, with other bytes in the place of the name.
+    pub(super) fn encode_as(&self, kind: Kind, behind: &[u8], out: &mut [u8]) -> Result<usize, WireError> {
         check_versions(self.version_min, self.version_max)?;
-        let name = self.name.0;
-        let name_length = u8::try_from(name.len()).map_err(|_| name_too_long(name.len()))?;
-        let mut writer = Writer::new(out, Self::HEADER_LENGTH + name.len())?;
-        writer.bytes(&Head::bytes(Kind::Hello, self.role as u8, name_length))?;
+        let length = u8::try_from(behind.len()).map_err(|_| name_too_long(behind.len()))?;
+        let mut writer = Writer::new(out, Self::HEADER_LENGTH + behind.len())?;
+        writer.bytes(&Head::bytes(kind, self.role as u8, length))?;
         writer.bytes(&[self.version_min, self.version_max, 0, 0])?;
         writer.bytes(&self.capabilities.bits().to_be_bytes())?;
         writer.bytes(&self.credits.headers.to_be_bytes())?;
@@ -59,13 +63,22 @@ impl Hello<'_> {
         writer.bytes(&self.credits.eager_bytes.to_be_bytes())?;
         writer.bytes(&self.credits.eager_messages.to_be_bytes())?;
         writer.bytes(&[0; 4])?;
-        writer.bytes(name)?;
+        writer.bytes(behind)?;
         Ok(writer.finish())
     }
 }
 
 impl<'a> Hello<'a> {
     pub(super) fn read(head: Head, mut reader: Reader<'a>) -> Result<Self, WireError> {
+        let front = Hello::read_front(head, &mut reader)?;
+        let name = EndpointName::read(head.second, &reader)?;
+        Ok(Self { name, ..front })
+    }
+}
+
+impl Hello<'static> {
+    /// All but the name, which is left to be read.
+    pub(super) fn read_front(head: Head, reader: &mut Reader<'_>) -> Result<Self, WireError> {
         let role = HelloRole::from_byte(head.code)?;
         let [version_min, version_max] = reader.array("versions")?;
         check_versions(version_min, version_max)?;
@@ -79,8 +92,8 @@ impl<'a> Hello<'a> {
         let eager_bytes = reader.u64("eager byte credits")?;
         let eager_messages = reader.u32("eager message credits")?;
         reader.zero::<4>("reserved bytes of a hello")?;
-        let name = EndpointName::read(head.second, &reader)?;
         let credits = Credits { headers, eager_messages, eager_bytes };
+        let name = EndpointName::default();
         Ok(Self { role, version_min, version_max, capabilities, instance, eager_limit, credits, name })
     }
 }

@@ -11,6 +11,7 @@
 
 mod app_ctx;
 mod atomic;
+mod connect;
 mod control;
 mod cursor;
 mod eager;
@@ -31,6 +32,7 @@ mod tests;
 
 pub use app_ctx::{AppContext, OperationId, SendFlags};
 pub use atomic::RemoteAtomic;
+pub use connect::{Connect, ConnectData, Reject};
 pub use control::{Control, Kind, VERSION};
 pub use eager::Eager;
 pub use error::{Expected, WireError};
@@ -154,7 +156,7 @@ fn within(
 }
 
 impl Message<'_> {
-    /// Bytes of the longest header, that of a hello with the longest name.
+    /// Bytes of the longest header: that of a hello with the longest name, or of as much data.
     pub const HEADER_LENGTH_MAX: usize = Hello::LENGTH_MAX;
 
     /// Writes the whole message, and says how long it is. Nothing is written that [`decode`] would refuse.

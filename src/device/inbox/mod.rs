@@ -214,7 +214,9 @@ impl Inbox {
             | Control::Goodbye(_)
             | Control::Keepalive(_)
             | Control::RemoteRead(_)
-            | Control::RemoteDone { .. } => incoming.control(teller),
+            | Control::RemoteDone { .. }
+            | Control::Connect(_)
+            | Control::Reject(_) => incoming.control(teller),
             Control::RemoteWrite(write) => self.place(incoming, control, write.payload, teller),
             Control::RemoteData(data) => self.place(incoming, control, data.payload, teller),
             Control::RemoteAtomic(atomic) => self.operate(incoming, atomic, teller),

@@ -4,7 +4,7 @@ use super::*;
 use crate::atomics::{AtomicOp, AtomicType};
 
 /// Name, bytes, and the message they stand for.
-pub(super) const GOLDEN: [(&str, &str, Message<'static>); 36] = [
+pub(super) const GOLDEN: [(&str, &str, Message<'static>); 39] = [
     (
         "eager",
         "03 000000  00001200  0123456789abcdef  68656c6c6f",
@@ -305,7 +305,38 @@ pub(super) const GOLDEN: [(&str, &str, Message<'static>); 36] = [
             status: RemoteStatus::OutOfBounds,
         }),
     ),
+    (
+        "request for a connection",
+        "00 37 00 03  01 01 0000  0000000b  00000040  00112233445566778899aabbccddeeff  0000000000004000 \
+         0000000000100000 00000020 00000000  637231",
+        Message::Control(Control::Connect(Connect {
+            hello: Hello { role: HelloRole::Request, ..OF_A_CONNECTION },
+            data: ConnectData::cut(b"cr1"),
+        })),
+    ),
+    (
+        "connection accepted, without data",
+        "00 37 01 00  01 01 0000  0000000b  00000040  00112233445566778899aabbccddeeff  0000000000004000 \
+         0000000000100000 00000020 00000000",
+        Message::Control(Control::Connect(Connect { hello: OF_A_CONNECTION, data: ConnectData::cut(b"") })),
+    ),
+    (
+        "rejection",
+        "00 38 00 02  6e6f",
+        Message::Control(Control::Reject(Reject { data: ConnectData::cut(b"no") })),
+    ),
 ];
+
+const OF_A_CONNECTION: Hello<'static> = Hello {
+    role: HelloRole::Answer,
+    version_min: 1,
+    version_max: 1,
+    capabilities: PeerCapabilities::MATCHING.with(PeerCapabilities::READS).with(PeerCapabilities::SEGMENTS),
+    instance: InstanceId::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff).unwrap(),
+    eager_limit: 0x4000,
+    credits: CREDITS,
+    name: EndpointName::new(&[]).unwrap(),
+};
 
 #[test]
 fn every_golden_message_encodes_to_its_bytes_and_back() {

@@ -112,7 +112,7 @@ fn every_first_and_second_byte_is_known_or_an_error_that_names_it() {
             let mut bytes = bytes(hex);
             bytes[1] = value;
             judge(&bytes, bytes.len() / 2);
-            let known = if bytes[0] == 0 { (0x21..=0x36).contains(&value) } else { value == 0 };
+            let known = if bytes[0] == 0 { (0x21..=0x38).contains(&value) } else { value == 0 };
             assert!(known || decode(&bytes).is_err(), "second byte {value:#x} behind {}", bytes[0]);
         }
     }
@@ -153,7 +153,7 @@ fn bytes_behind_the_end_are_refused_where_no_payload_can_be() {
 #[test]
 fn every_reserved_bit_that_is_set_is_refused() {
     // Where docs/wire.md says 0, by golden message: name, and the reserved bytes (from, to).
-    let reserved: [(&str, &[(usize, usize)]); 19] = [
+    let reserved: [(&str, &[(usize, usize)]); 21] = [
         ("eager", &[(1, 4)]),
         ("rendezvous", &[(1, 4)]),
         ("fin", &[(1, 4)]),
@@ -173,6 +173,8 @@ fn every_reserved_bit_that_is_set_is_refused() {
         ("remote read", &[(3, 5)]),
         ("remote data", &[(2, 5)]),
         ("end of a remote access", &[(3, 5)]),
+        ("request for a connection", &[(6, 8), (52, 56)]),
+        ("rejection", &[(2, 3)]),
     ];
     for (name, ranges) in reserved {
         let hex = GOLDEN.iter().find(|(golden, _, _)| *golden == name).unwrap().1;
@@ -254,4 +256,27 @@ fn more_bytes_than_the_message_has_are_refused() {
     let eager = bytes(GOLDEN[0].1);
     let error = decode_partial(&eager, 20).unwrap_err();
     assert_eq!(error, WireError::Long { field: "bytes at hand", expected: 20, length: 21 });
+}
+
+#[test]
+fn a_request_or_a_rejection_has_as_much_data_as_it_says() {
+    let hello = &bytes(
+        "01 01 0000  0000000b  00000040  00112233445566778899aabbccddeeff  0000000000004000 \
+         0000000000100000 00000020 00000000",
+    );
+    for (kind, front) in [(0x37, hello.as_slice()), (0x38, &[])] {
+        let message = |code, length, data: usize| {
+            let mut message = vec![0, kind, code, length];
+            message.extend_from_slice(front);
+            message.extend(std::iter::repeat_n(0xDA, data));
+            message
+        };
+        for data in 0..=64 {
+            assert!(judge(&message(0, data as u8, data), 4), "{kind:#x} {data}");
+        }
+        for (length, data) in [(1, 0), (0, 1), (64, 63), (64, 65), (65, 65), (255, 64), (255, 255)] {
+            assert!(!judge(&message(0, length, data), 4), "{kind:#x} {length} {data}");
+        }
+        assert!(!judge(&message(2, 0, 0), 2), "{kind:#x}: no such code");
+    }
 }

@@ -22,7 +22,7 @@ struct Shape {
 }
 
 impl Shape {
-    const VARIANTS: u8 = 23;
+    const VARIANTS: u8 = 26;
 
     /// A message that the protocol allows. Every message can be made so.
     fn message(&self) -> Message<'_> {
@@ -77,20 +77,9 @@ impl Shape {
                 Control::RendezvousRefused { operation, reason }
             }
             14 => Control::Discarded(operation),
-            15 => Control::Hello(Hello {
-                role: if self.small.is_multiple_of(2) { HelloRole::Request } else { HelloRole::Answer },
-                version_min: self.flags.max(1),
-                version_max: self.flags.max(1).max(self.small),
-                capabilities: if self.small & 2 == 0 {
-                    PeerCapabilities::ALL
-                } else {
-                    PeerCapabilities::READS
-                },
-                instance: InstanceId::new((u128::from(a) << 64 | u128::from(c)).max(1)).unwrap(),
-                eager_limit: b,
-                credits: Credits { headers: low, eager_messages: lower, eager_bytes: d },
-                name: EndpointName::new(&self.name).unwrap(),
-            }),
+            15 => Control::Hello(Hello { name: EndpointName::new(&self.name).unwrap(), ..self.hello() }),
+            23 => Control::Connect(Connect { hello: self.hello(), data: ConnectData::cut(&self.name) }),
+            24 => Control::Reject(Reject { data: ConnectData::cut(&self.name) }),
             16 => Control::HelloRefused(HelloRefused {
                 reason: [
                     RefusedHello::Version,
@@ -162,6 +151,21 @@ impl Shape {
             ),
         };
         Message::Control(control)
+    }
+
+    fn hello(&self) -> Hello<'static> {
+        let [a, b, c, d] = self.words;
+        let (low, lower) = ((a & 0xFFFF_FFFF) as u32, (b & 0xFFFF_FFFF) as u32);
+        Hello {
+            role: if self.small.is_multiple_of(2) { HelloRole::Request } else { HelloRole::Answer },
+            version_min: self.flags.max(1),
+            version_max: self.flags.max(1).max(self.small),
+            capabilities: if self.small & 2 == 0 { PeerCapabilities::ALL } else { PeerCapabilities::READS },
+            instance: InstanceId::new((u128::from(a) << 64 | u128::from(c)).max(1)).unwrap(),
+            eager_limit: b,
+            credits: Credits { headers: low, eager_messages: lower, eager_bytes: d },
+            name: EndpointName::default(),
+        }
     }
 
     /// Whether the payload, if the kind has one, must have a byte.

@@ -140,6 +140,16 @@ fn what_cannot_be_said_is_refused_before_it_is_written() {
         of: AtomicType::U8,
         payload: one,
     };
+    let hello = Hello {
+        role: HelloRole::Request,
+        version_min: 1,
+        version_max: 1,
+        capabilities: PeerCapabilities::NONE,
+        instance: InstanceId::new(1).unwrap(),
+        eager_limit: 0,
+        credits: Credits::default(),
+        name: EndpointName::default(),
+    };
     let refused = HelloRefused { reason: RefusedHello::Busy, version_min: 0, version_max: 1 };
     let control = [
         Control::Untagged(Untagged { context, cq_data: Some(0), payload: one }),
@@ -178,6 +188,11 @@ fn what_cannot_be_said_is_refused_before_it_is_written() {
             stretch: RemoteStretch { length: 1025, ..atomic.stretch },
             ..atomic
         }),
+        Control::Connect(Connect {
+            hello: Hello { name: EndpointName::new(b"x").unwrap(), ..hello },
+            data: ConnectData::cut(b""),
+        }),
+        Control::Connect(Connect { hello: Hello { version_min: 2, ..hello }, data: ConnectData::cut(b"") }),
         Control::HelloRefused(refused),
         Control::HelloRefused(HelloRefused { version_min: 2, ..refused }),
     ];
@@ -193,4 +208,5 @@ fn what_cannot_be_said_is_refused_before_it_is_written() {
     assert_eq!(OperationId::new(1 << 24), None);
     assert_eq!(InstanceId::new(0), None);
     assert_eq!(EndpointName::new(&[0; 65]), None);
+    assert_eq!(ConnectData::cut(&[1; 65]).bytes(), [1; 64], "what is too much is left out");
 }
