@@ -33,6 +33,19 @@ pub trait Transport: Device {
     /// Nothing was begun.
     fn open(&mut self, address: &[u8]) -> Result<LinkId, LinkError>;
 
+    /// Call from this address the next time; [`Self::name`] is that from now on, with a port that is free where it has none.
+    ///
+    /// # Errors
+    /// It is none of this transport's, or another's; nothing has changed but that calls are from any address.
+    fn set_source(&mut self, _name: &[u8]) -> Result<(), LinkError> {
+        Err(LinkError::Address("calls over this transport come from no address".into()))
+    }
+
+    /// This end's address and the other's of a link that is there, where they have some.
+    fn addresses(&self, _link: LinkId) -> Option<(Vec<u8>, Vec<u8>)> {
+        None
+    }
+
     /// What comes through this link is this peer's from now on. A peer has one bound link at a time: the one before
     /// must have been told closed.
     ///
@@ -111,6 +124,43 @@ pub trait Transport: Device {
     /// Before waiting for the descriptor: false if there is something to do already.
     fn may_wait(&mut self) -> bool {
         false
+    }
+}
+
+/// A transport at which others call, and of which each link can become a transport of its own: what a passive endpoint
+/// (`fi_passive_ep`) listens with.
+pub trait Listening: Transport {
+    /// Take out a link that is open, is not bound, and on which nothing is under way. `None`: it is not so, or the operating
+    /// system refuses; nothing can be done with that link but to close it.
+    fn take_out(&mut self, link: LinkId) -> Option<Taken>;
+
+    /// So many connections may wait to be accepted from now on, as far as the system allows.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn set_backlog(&mut self, backlog: u32) -> Result<(), LinkError>;
+}
+
+/// A link that was taken out of where it began.
+pub struct Taken {
+    /// The transport that has this link alone, set up as the one that it comes from.
+    pub transport: Box<dyn Transport + Send>,
+    /// Its name there. It is open and not bound.
+    pub link: LinkId,
+    /// This end's address.
+    pub name: Vec<u8>,
+    /// The other's.
+    pub peer: Vec<u8>,
+}
+
+impl std::fmt::Debug for Taken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { link, name, peer, .. } = self;
+        f.debug_struct("Taken")
+            .field("link", link)
+            .field("name", name)
+            .field("peer", peer)
+            .finish_non_exhaustive()
     }
 }
 

@@ -13,7 +13,8 @@ use super::{OpenError, address};
 /// See the module.
 #[derive(Debug)]
 pub struct Listener<L: Listens = TcpListener> {
-    socket: L,
+    /// `None`: it listens for nobody.
+    socket: Option<L>,
     /// Its name among what is watched.
     watched_as: u64,
     /// Turns since it is left alone; 0: it is not.
@@ -96,19 +97,34 @@ impl<L: Listens> Listener<L> {
         socket.stop_waiting().map_err(OpenError::of("fcntl"))?;
         let epoll = Epoll::new().map_err(OpenError::of("epoll_create1"))?;
         epoll.add(&socket, watched_as, false).map_err(OpenError::of("epoll_ctl"))?;
+        let socket = Some(socket);
         Ok((Self { socket, watched_as, paused: 0, process: Process::current() }, epoll))
+    }
+
+    /// Of a transport at which nobody calls.
+    pub(in crate::device) fn deaf() -> Self {
+        Self { socket: None, watched_as: 0, paused: 0, process: Process::current() }
+    }
+
+    /// So many connections may wait from now on, as far as the system allows.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(in crate::device) fn set_backlog(&self, backlog: i32) -> io::Result<()> {
+        self.socket.as_ref().map_or(Ok(()), |socket| sys::set_backlog(socket, backlog))
     }
 
     /// Whoever is next, without waiting.
     pub(in crate::device) fn accept(&self) -> Accepted<L::Stream> {
-        match self.socket.accept_one() {
+        let Some(socket) = &self.socket else { return Accepted::Nobody };
+        match socket.accept_one() {
             Ok(stream) => Accepted::Stream(stream),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Accepted::Nobody,
             Err(error) => {
                 let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
                 match error.raw_os_error() {
                     // Linux looks for a descriptor before it looks whether anybody waits.
-                    Some(errno) if exhausted.contains(&errno) && sys::has(&self.socket, libc::POLLIN) => {
+                    Some(errno) if exhausted.contains(&errno) && sys::has(socket, libc::POLLIN) => {
                         Accepted::Exhausted
                     }
                     Some(errno) if exhausted.contains(&errno) => Accepted::Nobody,
@@ -120,7 +136,10 @@ impl<L: Listens> Listener<L> {
 
     /// None is accepted for a while. Whoever connects waits meanwhile, and the kernel keeps it.
     pub(in crate::device) fn pause(&mut self, epoll: &Epoll) {
-        if self.paused == 0 && epoll.remove(&self.socket).is_ok() {
+        if let Some(socket) = &self.socket
+            && self.paused == 0
+            && epoll.remove(socket).is_ok()
+        {
             self.paused = 1;
         }
     }
@@ -137,7 +156,10 @@ impl<L: Listens> Listener<L> {
 
     /// Perhaps there are descriptors again.
     pub(in crate::device) fn resume(&mut self, epoll: &Epoll) {
-        if self.paused > 0 && epoll.add(&self.socket, self.watched_as, false).is_ok() {
+        if let Some(socket) = &self.socket
+            && self.paused > 0
+            && epoll.add(socket, self.watched_as, false).is_ok()
+        {
             self.paused = 0;
         }
     }
@@ -158,8 +180,8 @@ impl<L: Listens> Listener<L> {
 /// and nothing is done to it.
 impl<L: Listens> Drop for Listener<L> {
     fn drop(&mut self) {
-        if self.is_own() {
-            sys::stop_listening(&self.socket);
+        if let Some(socket) = self.socket.as_ref().filter(|_| self.is_own()) {
+            sys::stop_listening(socket);
         }
     }
 }

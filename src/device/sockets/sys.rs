@@ -20,23 +20,52 @@ pub enum Part<'a> {
     Memory(Stretch),
 }
 
-/// Begin to connect: the stream, and why it cannot be if that is known already.
-pub(in crate::device) fn connect(to: &SocketAddr) -> io::Result<(TcpStream, Option<io::Error>)> {
-    let family = if to.is_ipv4() { address::AF_INET } else { address::AF_INET6 };
+/// Begin to connect, from a socket that is bound or from any: the stream, and why it cannot be if that is known already.
+pub(in crate::device) fn connect(
+    to: &SocketAddr,
+    bound: Option<TcpStream>,
+) -> io::Result<(TcpStream, Option<io::Error>)> {
+    let stream = bound.map_or_else(|| socket(to), Ok)?;
+    let connected = with_address(to, |address, length| {
+        // SAFETY: the bytes are a sockaddr of this family, of so many bytes, and are copied.
+        unsafe { libc::connect(stream.as_raw_fd(), address, length) }
+    });
+    let failure = connected.err().filter(|error| {
+        !matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR | libc::EAGAIN))
+    });
+    Ok((stream, failure))
+}
+
+/// A socket to connect from this address.
+pub(in crate::device) fn bound(at: &SocketAddr) -> io::Result<TcpStream> {
+    let stream = socket(at)?;
+    with_address(at, |address, length| {
+        // SAFETY: as above.
+        unsafe { libc::bind(stream.as_raw_fd(), address, length) }
+    })?;
+    Ok(stream)
+}
+
+/// One that does not wait and sends at once.
+fn socket(of: &SocketAddr) -> io::Result<TcpStream> {
+    let family = if of.is_ipv4() { address::AF_INET } else { address::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no memory is passed.
     let fd = result(unsafe { libc::socket(family.into(), kind, 0) })?;
     // SAFETY: the descriptor is new and nobody else's.
     let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
     stream.set_nodelay(true)?;
-    let bytes = address::to_bytes(to);
+    Ok(stream)
+}
+
+/// A call that takes a `sockaddr`.
+fn with_address(
+    address: &SocketAddr,
+    call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> i32,
+) -> io::Result<()> {
+    let bytes = address::to_bytes(address);
     let length = libc::socklen_t::try_from(bytes.len()).map_err(io::Error::other)?;
-    // SAFETY: the bytes are a sockaddr of this family, of so many bytes, and are copied.
-    let connected = result(unsafe { libc::connect(fd, bytes.as_ptr().cast(), length) });
-    let failure = connected.err().filter(|error| {
-        !matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR | libc::EAGAIN))
-    });
-    Ok((stream, failure))
+    result(call(bytes.as_ptr().cast(), length)).map(drop)
 }
 
 /// So many connections may wait to be accepted, as far as the system allows (`net.core.somaxconn`).

@@ -40,6 +40,14 @@ pub trait Medium: Debug {
     /// # Errors
     /// The name is none of this medium's, or no stream could be made.
     fn connect(&mut self, name: &[u8]) -> Result<(Self::Stream, Option<CloseReason>), LinkError>;
+
+    /// Connect from this name the next time; the name that it is.
+    ///
+    /// # Errors
+    /// The name is none of this medium's, or is another's.
+    fn set_source(&mut self, _name: &[u8]) -> Result<Vec<u8>, LinkError> {
+        Err(LinkError::Address("whoever connects here has no address".into()))
+    }
 }
 
 /// What came of reading the other side's memory directly.
@@ -149,6 +157,11 @@ pub trait Stream: AsRawFd + Debug {
     /// Whether the owner may wait for the descriptor; false if there is something to read already.
     fn may_wait(&mut self) -> bool {
         true
+    }
+
+    /// This end's address and the other's, as in a `sockaddr`, where they have some.
+    fn addresses(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        None
     }
 }
 

@@ -14,6 +14,7 @@
 mod config;
 mod ending;
 pub(in crate::device) mod frame;
+mod handing;
 mod input;
 mod link;
 mod medium;
@@ -110,6 +111,15 @@ impl<M: Medium> StreamTransport<M> {
     #[must_use]
     pub fn link_count(&self) -> usize {
         self.links.len()
+    }
+
+    pub(in crate::device) const fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// How it was set up, for another that is to be so.
+    pub(in crate::device) const fn set_up_as(&self) -> (StreamConfig, HostMemory) {
+        (self.config, self.parts.memory)
     }
 
     /// A child of the process that opened it shares its sockets, has nothing of its memory, and may use neither.
@@ -225,6 +235,15 @@ impl<M: Medium> Transport for StreamTransport<M> {
             return Err(LinkError::of("epoll_ctl", &error));
         }
         Ok(id)
+    }
+
+    fn set_source(&mut self, name: &[u8]) -> Result<(), LinkError> {
+        self.name = self.medium.set_source(name)?;
+        Ok(())
+    }
+
+    fn addresses(&self, link: LinkId) -> Option<(Vec<u8>, Vec<u8>)> {
+        self.links.find(link)?.stream.addresses()
     }
 
     fn bind(&mut self, link: LinkId, peer: PeerId) -> Result<(), LinkError> {

@@ -3,6 +3,7 @@
 //! Not here: who may connect and what a hello says (the endpoint); matching; frames.
 
 mod config;
+mod connected;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,8 @@ pub type TcpTransport = StreamTransport<Tcp>;
 #[derive(Debug)]
 pub struct Tcp {
     listener: Listener,
+    /// A socket from which the next call is made.
+    source: Option<TcpStream>,
 }
 
 impl TcpTransport {
@@ -40,7 +43,7 @@ impl TcpTransport {
             return Err(OpenError::Memory);
         }
         let (listener, epoll, name) = Listener::open(config.listen, config.backlog, LISTENER)?;
-        Ok(Self::over(Tcp { listener }, epoll, name, config.stream(), memory))
+        Ok(Self::over(Tcp { listener, source: None }, epoll, name, config.stream(), memory))
     }
 }
 
@@ -69,11 +72,19 @@ impl Medium for Tcp {
         let Some(to) = address::from_bytes(name) else {
             return Err(LinkError::Address(format!("{} bytes that are no sockaddr", name.len())));
         };
-        let (stream, failure) = sys::connect(&to).map_err(|error| match error.raw_os_error() {
+        let bound = self
+            .source
+            .take()
+            .filter(|bound| bound.local_addr().is_ok_and(|own| own.is_ipv4() == to.is_ipv4()));
+        let (stream, failure) = sys::connect(&to, bound).map_err(|error| match error.raw_os_error() {
             Some(libc::EAFNOSUPPORT) => LinkError::Address(error.to_string()),
             _ => LinkError::of("socket", &error),
         })?;
         Ok((stream, failure.as_ref().map(status::refusal)))
+    }
+
+    fn set_source(&mut self, name: &[u8]) -> Result<Vec<u8>, LinkError> {
+        self.bind(name)
     }
 }
 
@@ -122,5 +133,10 @@ impl Stream for TcpStream {
 
     fn unacknowledged(&self) -> u64 {
         sys::unacknowledged(self)
+    }
+
+    fn addresses(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let (local, peer) = (self.local_addr().ok()?, self.peer_addr().ok()?);
+        Some((address::to_bytes(&local), address::to_bytes(&peer)))
     }
 }

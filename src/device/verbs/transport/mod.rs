@@ -211,7 +211,7 @@ impl Transport for VerbsTransport {
             call,
             errno: error.raw_os_error().unwrap_or(libc::EIO),
         };
-        let (socket, failure) = sys::connect(&to).map_err(|error| system("socket", &error))?;
+        let (socket, failure) = sys::connect(&to, None).map_err(|error| system("socket", &error))?;
         let link = self.links.insert(socket, State::Connecting);
         let id = link.id;
         let added = self.epoll.add(&link.socket, id.to_bits(), true);
