@@ -15,7 +15,7 @@ use crate::device::transport::Transport;
 use crate::device::verbs::queue_pair::Patience;
 use crate::device::verbs::transport as verbs;
 use crate::device::verbs::{TagMatching, VerbsConfig, VerbsTransport, VerbsTransportConfig};
-use crate::endpoint::{Config, Endpoint, EndpointError};
+use crate::endpoint::{Config, Endpoint, EndpointError, PassiveEndpoint};
 use crate::ids::DeviceId;
 
 /// The paths of an endpoint.
@@ -65,6 +65,9 @@ pub enum OpenError {
     /// A device is to match, and over TCP there is none.
     #[error("over TCP no device matches: over verbs one may, or the matcher is another")]
     NoDevice,
+    /// Connected endpoints go over TCP alone, and no device matches for them.
+    #[error("connected endpoints go over TCP alone")]
+    Unconnected,
     /// The endpoint could not be made over them.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -97,6 +100,42 @@ impl Paths {
         }
         transports.push(network);
         Ok(Endpoint::new(config, transports)?)
+    }
+
+    /// A connected endpoint that will call from there ([`Endpoint::calling`]); port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The network is not TCP, the address cannot be had, or the endpoint refuses its configuration.
+    pub fn calling(
+        &self,
+        from: SocketAddr,
+        config: Config,
+        memory: HostMemory,
+    ) -> Result<Endpoint, OpenError> {
+        let transport = TcpTransport::calling(self.connected(from, &config)?, memory)?;
+        Ok(Endpoint::calling(config, Box::new(transport))?)
+    }
+
+    /// A passive endpoint that listens there; port 0 takes a free one. What is made of its requests has to be set up as it.
+    ///
+    /// # Errors
+    /// The network is not TCP, the address cannot be had, or the configuration is refused.
+    pub fn listening(
+        &self,
+        at: SocketAddr,
+        config: &Config,
+        memory: HostMemory,
+    ) -> Result<PassiveEndpoint, OpenError> {
+        let transport = TcpTransport::open(self.connected(at, config)?, memory)?;
+        Ok(PassiveEndpoint::new(config, Box::new(transport))?)
+    }
+
+    /// Over TCP the engine matches for connected endpoints, whoever does for others.
+    fn connected(&self, at: SocketAddr, config: &Config) -> Result<TcpConfig, OpenError> {
+        match &self.network {
+            Network::Tcp => Ok(TcpConfig { eager_limit: config.eager_limit, ..TcpConfig::new(at) }),
+            Network::Verbs(_) => Err(OpenError::Unconnected),
+        }
     }
 
     fn open_network(

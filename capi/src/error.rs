@@ -129,7 +129,8 @@ impl From<Refusal> for Error {
 /// The code of a failure, positive.
 pub(crate) fn code_of(failure: Failure) -> c_int {
     match failure {
-        Failure::Refused => libc::ECONNREFUSED,
+        Failure::Refused | Failure::Rejected => libc::ECONNREFUSED,
+        Failure::NotConnected => libc::ENOTCONN,
         Failure::Lost => libc::ECONNRESET,
         Failure::TimedOut => libc::ETIMEDOUT,
         Failure::NotAccepted | Failure::NoRegion | Failure::NotAllowed => libc::EACCES,

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::ids::PeerId;
 use crate::offload::Fault;
 use crate::seam::DeviceError;
-use crate::wire::{Control, EndpointName, Hello, HelloRole, Keepalive, Message, Proof, VERSION};
+use crate::wire::{Connect, Control, EndpointName, Hello, HelloRole, Keepalive, Message, Proof, VERSION};
 
 use super::core::{Action, Core};
 use super::credits::{Allowance, free};
@@ -180,7 +180,14 @@ impl Endpoint {
             name: EndpointName::new(&core.name).unwrap_or_default(),
         };
         let mut bytes = [0; Hello::LENGTH_MAX];
-        let Ok(length) = hello.encode(&mut bytes) else { return true };
+        let encoded = match &core.line {
+            None => hello.encode(&mut bytes),
+            Some(line) => {
+                let hello = Hello { name: EndpointName::default(), ..hello };
+                Connect { hello, data: line.data() }.encode(&mut bytes)
+            }
+        };
+        let Ok(length) = encoded else { return true };
         if !say_bytes(&mut **transport, link_id, &bytes[..length], false) {
             return false;
         }

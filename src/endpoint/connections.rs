@@ -23,6 +23,9 @@ impl Endpoint {
     #[cold]
     pub(super) fn connect_first(&mut self, peer: PeerId) -> SendRefused {
         let core = &mut self.core;
+        if core.line.is_some() {
+            return SendRefused::Unreachable(Failure::NotConnected);
+        }
         let (now, row) = (core.now, &mut core.peers[peer]);
         if let Some((failure, at)) = row.error.take()
             && now.saturating_sub(at) <= core.config.connect_timeout
@@ -234,6 +237,9 @@ impl Core {
             State::Dialling(dialled) if dialled == path => match (phase, reason) {
                 (_, CloseReason::Refused) => self.handle_attempt_failed(peer, path, Failure::Refused),
                 (_, CloseReason::Protocol(_)) => self.handle_attempt_failed(peer, path, Failure::Protocol),
+                _ if self.line.is_some() => {
+                    self.handle_attempt_failed(peer, path, super::operations::failure_of(reason));
+                }
                 _ => self.handle_attempt_crossed(peer, path),
             },
             State::Connected(current) | State::Leaving(current) if current == path => {
@@ -253,7 +259,7 @@ impl Core {
             | State::Waiting(_)
             | State::Dialling(_)
             | State::Connected(_)
-            | State::Leaving(_) => {}
+            | State::Leaving(_) => self.end_line(),
         }
     }
 
@@ -279,6 +285,7 @@ impl Core {
             self.close_link(twin, false);
         }
         self.fail_operations(peer, failure);
+        self.end_line();
         if self.peers[peer].next.is_some() {
             self.actions.push_back(Action::Adopt(peer));
         }
@@ -302,6 +309,9 @@ impl Core {
 
     /// Dial again after a pause; without time for it that has failed.
     fn try_later(&mut self, peer: PeerId, failure: Failure) {
+        if self.line.is_some() {
+            return self.give_up(peer, failure);
+        }
         let pause = self.pause(peer);
         let (now, timeout) = (self.now, self.config.connect_timeout);
         let row = &mut self.peers[peer];
@@ -325,6 +335,9 @@ impl Core {
         row.not_before = now.saturating_add(pause);
         row.error = Some((failure, now));
         row.wanted_since = None;
+        if let Some(line) = &mut self.line {
+            line.handle_failed(failure);
+        }
     }
 
     /// How long to wait before the next attempt.

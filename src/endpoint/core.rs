@@ -16,12 +16,13 @@ use crate::wire::{Control, Credits, HelloRole, InstanceId, OperationId, PeerCapa
 use super::awaited::Awaited;
 use super::cancelling::Cancelling;
 use super::config::Config;
+use super::connected::Line;
 use super::going::Going;
 use super::interface::{Completed, Completion, EndpointError, Space};
 use super::links::Links;
 use super::operations::Operations;
 use super::peers::{Path, Peers, State};
-use super::proof::Secrets;
+use super::proof::{Secrets, check_key};
 use super::remote::{Placing, Regions};
 use super::statistics::Statistics;
 
@@ -49,6 +50,8 @@ pub(super) struct Core {
     pub(super) peers: Peers,
     pub(super) going: Going,
     pub(super) links: Links,
+    /// Of a connected endpoint: how far its connection is.
+    pub(super) line: Option<Box<Line>>,
     pub(super) operations: Operations,
     pub(super) receives: Slab<Receive>,
     pub(super) receives_made: u64,
@@ -141,10 +144,7 @@ impl Core {
         name: Vec<u8>,
         devices: impl Iterator<Item = (Capabilities, bool)>,
     ) -> Result<Self, EndpointError> {
-        let length = config.job_key.as_ref().map_or(JOB_KEY_LEAST, Vec::len);
-        if length < JOB_KEY_LEAST {
-            return Err(EndpointError::JobKey { length, least: JOB_KEY_LEAST });
-        }
+        check_key(config.job_key.as_ref())?;
         let tagged =
             EngineConfig { layout: config.layout, kept_from: config.kept_from, ..EngineConfig::default() };
         let mut engines = [Engine::new(tagged), Engine::new(EngineConfig::default())];
@@ -174,6 +174,7 @@ impl Core {
             peers: Peers::default(),
             going: Going::default(),
             links: Links::default(),
+            line: None,
             operations: Operations::default(),
             receives: Slab::new(),
             receives_made: 0,
@@ -296,8 +297,6 @@ impl Core {
     }
 }
 
-/// Bytes of a key at least.
-const JOB_KEY_LEAST: usize = 16;
 /// What is told to a peer that is no answer to a message: credits and keepalive.
 const NOTES_OF_OURS: u64 = 64;
 /// What passes of time between two calls at most.

@@ -30,6 +30,10 @@ impl Core {
         self.poll_engines();
         self.end_receives();
         self.end_sends();
+        if let Some(line) = &mut self.line {
+            line.handle_failed(Failure::Device);
+            line.handle_lost();
+        }
         self.links = Links::default();
         for peer in self.peers.ids() {
             let row = &mut self.peers[peer];

@@ -13,7 +13,8 @@
 use crate::device::transport::Reaction;
 use crate::ids::PeerId;
 use crate::wire::{
-    self, Challenge, Control, Goodbye, Hello, HelloRefused, HelloRole, Message, Proof, RefusedHello, VERSION,
+    self, Challenge, Control, Goodbye, Hello, HelloRefused, HelloRole, Message, Proof, RefusedHello, Reject,
+    VERSION,
 };
 
 use super::core::{Action, Core};
@@ -52,8 +53,18 @@ impl Core {
             (Phase::Challenged, Control::Proof(proof)) if proof.role == HelloRole::Request => {
                 self.handle_request_proof(path, proof)
             }
-            (Phase::Asked, Control::Hello(hello)) if hello.role == HelloRole::Answer => {
+            (Phase::Asked, Control::Hello(hello))
+                if hello.role == HelloRole::Answer && self.line.is_none() =>
+            {
                 self.handle_answer(path, hello, bytes)
+            }
+            (Phase::Asked, Control::Connect(connect))
+                if connect.hello.role == HelloRole::Answer && self.line.is_some() =>
+            {
+                self.handle_answer(path, &connect.hello, bytes)
+            }
+            (Phase::Asked | Phase::Answered, Control::Reject(reject)) if self.line.is_some() => {
+                self.handle_reject(path, reject)
             }
             // A link of one end: what is said on it is heard on it.
             (Phase::Asked, Control::Hello(hello)) if self.is_self(hello) => {
@@ -223,7 +234,7 @@ impl Core {
     }
 
     /// The link is a connection from now on.
-    fn connect(&mut self, path: Path, peer: PeerId, hello: &Hello<'_>) -> Reaction {
+    pub(super) fn connect(&mut self, path: Path, peer: PeerId, hello: &Hello<'_>) -> Reaction {
         // It came by another transport before, and receives that name it may be in the list of a device there.
         if self.engines.iter_mut().any(|engine| engine.set_path(peer, path.0).is_err()) {
             // One engine may have taken it before the other did not.
@@ -239,6 +250,10 @@ impl Core {
         let row = &mut self.peers[peer];
         row.state = State::Connected(path);
         (row.failures, row.dial_from, row.wanted_since, row.error) = (0, 0, None, None);
+        if let Some(line) = &mut self.line {
+            line.handle_connected();
+        }
+        let row = &self.peers[peer];
         if row.twin.is_some() { Reaction::Continue } else { Reaction::Bind(peer) }
     }
 
@@ -301,8 +316,10 @@ impl Core {
         let Some(link) = self.links.find_mut(path) else { return Reaction::Close };
         let Some(peer) = link.peer else { return Reaction::Close };
         let is_challenged = link.greeting().challenge.is_some();
+        // Who accepts a request says no name: it is known by the connection alone.
+        let is_named = self.line.is_none();
         if hello.common_version().is_none()
-            || hello.name.bytes() != &*self.peers[peer].name
+            || is_named && hello.name.bytes() != &*self.peers[peer].name
             || self.secrets.has_key() != is_challenged
         {
             link.phase = Phase::Closing;
@@ -313,7 +330,7 @@ impl Core {
             link.phase = Phase::Answered;
             return Reaction::Continue;
         }
-        self.connect_called(path, peer, hello)
+        self.connect_answered(path, peer, bytes)
     }
 
     fn handle_answer_proof(&mut self, path: Path, proof: &Proof) -> Reaction {
@@ -329,10 +346,33 @@ impl Core {
             link.phase = Phase::Closing;
             return self.turned_away(path, Some(peer));
         }
-        match wire::decode(&theirs) {
+        self.connect_answered(path, peer, &theirs)
+    }
+
+    /// The answer, as it was said, makes a connection of what we called.
+    fn connect_answered(&mut self, path: Path, peer: PeerId, answer: &[u8]) -> Reaction {
+        match wire::decode(answer) {
             Ok(Message::Control(Control::Hello(hello))) => self.connect_called(path, peer, &hello),
+            Ok(Message::Control(Control::Connect(connect))) => {
+                if let Some(line) = &mut self.line {
+                    line.hear(&connect.data);
+                }
+                self.connect_called(path, peer, &connect.hello)
+            }
             _ => self.protocol_error(path),
         }
+    }
+
+    /// Whoever we called does not want to be connected.
+    fn handle_reject(&mut self, path: Path, reject: &Reject<'_>) -> Reaction {
+        let Some(link) = self.links.find_mut(path) else { return Reaction::Close };
+        link.phase = Phase::Closing;
+        let peer = link.peer;
+        if let (Some(line), Some(peer)) = (&mut self.line, peer) {
+            line.hear(&reject.data);
+            self.handle_attempt_failed(peer, path, Failure::Rejected);
+        }
+        Reaction::Close
     }
 
     /// What we called is a connection, unless it is no longer wanted.

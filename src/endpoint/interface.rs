@@ -215,6 +215,12 @@ pub enum Failure {
     /// Nobody listens there.
     #[error("connection refused")]
     Refused,
+    /// Whoever was called does not want the connection (`FI_ECONNREFUSED`): of connected endpoints.
+    #[error("the connection was rejected")]
+    Rejected,
+    /// A connected endpoint has no connection, or none any more (`FI_ENOTCONN`).
+    #[error("the endpoint is not connected")]
+    NotConnected,
     /// The connection was lost while the operation was under way.
     #[error("the connection was lost")]
     Lost,
@@ -272,6 +278,50 @@ pub enum EndpointError {
         /// Bytes that it must have.
         least: usize,
     },
+}
+
+/// What became of the connection of a connected endpoint (`fi_cm(3)`), each at most once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConnectionEvent {
+    /// It stands: messages pass (`FI_CONNECTED`).
+    Connected {
+        /// What the other side said as it accepted; of who was called nothing: that was with the request.
+        data: Vec<u8>,
+    },
+    /// It does not come about.
+    Refused {
+        /// Why.
+        failure: Failure,
+        /// What the other side said as it rejected it.
+        data: Vec<u8>,
+    },
+    /// The other side has ended it, or is gone (`FI_SHUTDOWN`). All that came before was told.
+    Shutdown,
+}
+
+/// Nothing was done for a connection.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// It is not the time for this in the endpoint's life, or it is no connected endpoint (`FI_EINVAL`, `FI_EISCONN`,
+    /// `FI_ENOTCONN`).
+    #[error("the connection is not where this could be done")]
+    NotNow,
+    /// The caller is gone (`FI_ECONNABORTED`).
+    #[error("the caller is gone")]
+    Gone,
+    /// The address is none.
+    #[error("no address: {0}")]
+    Address(String),
+    /// The operating system refused.
+    #[error("the operating system refuses: errno {errno}")]
+    System {
+        /// `errno`, positive.
+        errno: i32,
+    },
+    /// The endpoint is of no more use.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
 }
 
 /// An unexpected message to look for (`FI_PEEK`).

@@ -38,7 +38,7 @@ pub(super) enum Phase {
     Silent,
     /// Theirs; the hello is here, its proof is to come.
     Challenged,
-    /// Theirs; it waits for the end of the connection before it.
+    /// Theirs; it waits for the end of the connection before it, or, of a connected endpoint, to be accepted.
     Waiting,
     /// It is a connection.
     Up,

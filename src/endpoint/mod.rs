@@ -1,4 +1,5 @@
-//! A reliable datagram endpoint (`FI_EP_RDM`) over transports that have connections.
+//! A reliable datagram endpoint (`FI_EP_RDM`) over transports that have connections; and one that is connected to one peer
+//! alone (`FI_EP_MSG`, `connected`).
 //!
 //! ```text
 //!  send  receive  peek  claim  discard  cancel          completions
@@ -20,6 +21,7 @@ mod acting;
 mod awaited;
 mod cancelling;
 mod config;
+mod connected;
 mod connections;
 mod core;
 mod credits;
@@ -30,6 +32,7 @@ mod hearing;
 mod interface;
 mod links;
 mod operations;
+mod passive;
 mod peers;
 mod proof;
 mod receiving;
@@ -41,10 +44,12 @@ mod statistics;
 mod tests;
 
 pub use config::Config;
+pub use connected::PEER;
 pub use interface::{
-    Address, AddressError, Completed, Completion, EndpointError, Failure, Level, Message, NoClaim, Peek,
-    PeekAction, Post, PostError, Send, SendRefused, Space,
+    Address, AddressError, Completed, Completion, ConnectError, ConnectionEvent, EndpointError, Failure,
+    Level, Message, NoClaim, Peek, PeekAction, Post, PostError, Send, SendRefused, Space,
 };
+pub use passive::{ConnectionRequest, PassiveEndpoint};
 pub use remote::{Access, AtomicAccess, Local, Region, RegionTaken, RemoteAccess, Withdrawn};
 pub use statistics::Statistics;
 
@@ -140,6 +145,9 @@ impl Endpoint {
         if let Some(error) = &self.core.failed {
             return Err(error.clone());
         }
+        if self.core.line.is_some() {
+            self.core.serve_nobody();
+        }
         let mut told = 0;
         // What comes of what is told is submitted below.
         let has_commands = !self.core.engines.iter().all(Engine::has_no_commands);
@@ -201,7 +209,9 @@ impl Endpoint {
     /// Whether the owner may wait for the descriptors; false if there is something to do already, or if a transport
     /// failed, since nothing will come any more.
     pub fn may_wait(&mut self) -> bool {
-        self.core.completions.is_empty()
+        self.core.serve_nobody();
+        !self.core.line.as_ref().is_some_and(|line| line.has_news())
+            && self.core.completions.is_empty()
             && self.core.failed.is_none()
             && !self.core.has_to_act()
             && self.core.engines.iter().all(|engine| !engine.is_busy())

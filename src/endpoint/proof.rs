@@ -6,6 +6,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
+use super::interface::EndpointError;
 use crate::wire::{HelloRole, InstanceId};
 
 /// Numbers that nobody else draws, and the key.
@@ -13,6 +14,14 @@ pub(super) struct Secrets {
     key: Option<Vec<u8>>,
     seed: [u8; 32],
     drawn: u64,
+}
+
+/// Whether a key keeps anybody out.
+pub(super) fn check_key(key: Option<&Vec<u8>>) -> Result<(), EndpointError> {
+    match key.map(Vec::len) {
+        Some(length) if length < JOB_KEY_LEAST => Err(EndpointError::JobKey { length, least: JOB_KEY_LEAST }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 impl Secrets {
@@ -95,6 +104,8 @@ fn from_the_system() -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// Bytes of a key at least.
+const JOB_KEY_LEAST: usize = 16;
 const LABEL: &[u8] = b"tagmatch job key, version 1";
 
 #[cfg(test)]

@@ -117,7 +117,8 @@ impl From<NoClaim> for Code {
 impl From<Failure> for Code {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Refused => code(abi::FI_ECONNREFUSED),
+            Failure::Refused | Failure::Rejected => code(abi::FI_ECONNREFUSED),
+            Failure::NotConnected => Self(libc::ENOTCONN),
             Failure::Lost => code(abi::FI_ECONNRESET),
             Failure::TimedOut => code(abi::FI_EHOSTUNREACH),
             Failure::NotAccepted => code(abi::FI_EACCES),

@@ -49,6 +49,7 @@ impl From<OpenError> for Code {
             }
             OpenError::Endpoint(error) => error.into(),
             OpenError::Model(_) | OpenError::NoDevice => code(abi::FI_EIO),
+            OpenError::Unconnected => code(abi::FI_ENOSYS),
         }
     }
 }

@@ -109,7 +109,7 @@ impl From<OpenError> for Error {
             OpenError::Verbs(_) => libc::ENODEV,
             OpenError::Model(_) | OpenError::NoDevice => libc::EINVAL,
             OpenError::Endpoint(error) => return error.clone().into(),
-            _ => libc::EIO,
+            OpenError::Unconnected | _ => libc::EIO,
         };
         Self::said(code, error.to_string())
     }
