@@ -73,7 +73,7 @@ impl RemoteWrite<'_> {
         let left = self.stretch.length.checked_sub(payload);
         let last = left.ok_or(WireError::Long {
             field: "the rest of the stretch",
-            expected: WRITE_LENGTH as u64 + self.stretch.length,
+            expected: (WRITE_LENGTH as u64).saturating_add(self.stretch.length),
             length: (WRITE_LENGTH as u64).saturating_add(payload),
         })?;
         let (offset, expected) = (self.offset, Expected::AtMost(last));

@@ -252,6 +252,15 @@ fn lies_about_lengths_are_named() {
 }
 
 #[test]
+fn the_longest_stretch_of_memory_that_there_can_be_is_understood() {
+    let mut bytes =
+        bytes(GOLDEN.iter().find(|(golden, _, _)| *golden == "first piece of a remote write").unwrap().1);
+    bytes[16..24].fill(0);
+    bytes[24..32].fill(0xFF);
+    assert!(judge(&bytes, 20));
+}
+
+#[test]
 fn more_bytes_than_the_message_has_are_refused() {
     let eager = bytes(GOLDEN[0].1);
     let error = decode_partial(&eager, 20).unwrap_err();
