@@ -1,7 +1,8 @@
 //! A zstd file is a sequence of frames; the decoder underneath knows one.
 //!
 //! Frames follow one another, skippable frames are skipped, and the checksum of a frame is compared where it has
-//! one. Memory is bounded by the decoder's window limit (128 MiB), whatever the file says.
+//! one. Memory is bounded by the decoder's window limit (128 MiB) whatever the file says: three times that, since its buffer
+//! grows by doubling while the one before is still there.
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
