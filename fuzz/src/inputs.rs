@@ -32,24 +32,35 @@ impl Numbers {
 #[derive(Debug)]
 pub struct Inputs {
     numbers: Numbers,
-    seeds: Vec<Vec<u8>>,
+    /// In groups, each of which is drawn from as often as any other.
+    groups: Vec<Vec<Vec<u8>>>,
     /// Bytes of the longest.
     length_max: usize,
     current: Vec<u8>,
 }
 
 impl Inputs {
-    /// Inputs out of these, no longer than so many bytes.
+    /// Inputs out of these, no longer than so many bytes. Each group is drawn from as often as any other, however many are
+    /// in it.
     #[must_use]
-    pub fn new(seed: u64, mut seeds: Vec<Vec<u8>>, length_max: usize) -> Self {
-        seeds.push(Vec::new());
-        Self { numbers: Numbers::new(seed), seeds, length_max, current: Vec::new() }
+    pub fn new(seed: u64, mut groups: Vec<Vec<Vec<u8>>>, length_max: usize) -> Self {
+        groups.retain(|group| !group.is_empty());
+        if groups.is_empty() {
+            groups.push(vec![Vec::new()]);
+        }
+        Self { numbers: Numbers::new(seed), groups, length_max, current: Vec::new() }
+    }
+
+    /// Which group, and which of it.
+    fn one(&mut self) -> (usize, usize) {
+        let group = self.numbers.below(self.groups.len());
+        (group, self.numbers.below(self.groups[group].len()))
     }
 
     /// The next.
     pub fn draw(&mut self) -> &[u8] {
-        let seed = self.numbers.below(self.seeds.len());
-        self.current.clone_from(&self.seeds[seed]);
+        let (group, seed) = self.one();
+        self.current.clone_from(&self.groups[group][seed]);
         // One in sixteen is drawn from nothing.
         if self.numbers.below(16) == 0 {
             self.draw_anew();
@@ -112,10 +123,10 @@ impl Inputs {
 
     /// The rest of another.
     fn splice(&mut self, at: usize) {
-        let other = self.numbers.below(self.seeds.len());
-        let from = self.numbers.below(self.seeds[other].len() + 1);
+        let (group, other) = self.one();
+        let from = self.numbers.below(self.groups[group][other].len() + 1);
         self.current.truncate(at);
-        self.current.extend_from_slice(&self.seeds[other][from..]);
+        self.current.extend_from_slice(&self.groups[group][other][from..]);
     }
 
     /// A stretch once more.
@@ -133,7 +144,7 @@ mod tests {
     #[test]
     fn inputs_are_the_same_in_every_run_and_no_longer_than_allowed() {
         let seeds = vec![b"tag 5 ignore 0".to_vec(), vec![0, 1, 2, 3]];
-        let mut inputs = [(); 2].map(|()| Inputs::new(7, seeds.clone(), 100));
+        let mut inputs = [(); 2].map(|()| Inputs::new(7, vec![seeds.clone(), vec![vec![9; 300]]], 100));
         let mut different = std::collections::HashSet::new();
         for _ in 0..5000 {
             let input = inputs[0].draw().to_vec();

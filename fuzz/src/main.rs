@@ -67,7 +67,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     }
     if let Some(folder) = &arguments.seeds_into {
         let [target] = named[..] else { return Err("--seeds-into goes with one target".into()) };
-        for (number, seed) in target.inputs().iter().enumerate() {
+        for (number, seed) in target.inputs().iter().flatten().enumerate() {
             let path = folder.join(format!("seed-{number}"));
             fs::write(&path, seed).map_err(|error| format!("{}: {error}", path.display()))?;
         }

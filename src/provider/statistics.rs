@@ -78,7 +78,8 @@ impl Report {
     /// One that was written.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.lines();
+        // What a process calls itself may end with a carriage return.
+        let mut lines = text.split('\n');
         let mut head = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
         if head("tagmatch-statistics")? != VERSION {
             return None;

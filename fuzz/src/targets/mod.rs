@@ -27,15 +27,15 @@ pub struct Target {
 }
 
 impl Target {
-    /// Seeds, and what was kept.
+    /// Seeds, and what was kept: two groups.
     ///
     /// # Panics
     /// A line of what was kept is none.
     #[must_use]
-    pub fn inputs(&self) -> Vec<Vec<u8>> {
+    pub fn inputs(&self) -> Vec<Vec<Vec<u8>>> {
         let lines = self.kept.lines().filter(|line| !line.starts_with('#'));
         let kept = lines.map(|line| bytes(line).expect("pairs of hexadecimal digits"));
-        (self.seeds)().into_iter().chain(kept).collect()
+        vec![(self.seeds)(), kept.collect()]
     }
 }
 
