@@ -157,6 +157,33 @@ fn programs_are_clean_with_the_address_sanitizer() {
     }
 }
 
+/// A program of random calls: each seed is a run.
+fn random(name: &str) -> PathBuf {
+    package().join("tests/random").join(name)
+}
+
+#[test]
+fn random_calls_are_clean_with_the_address_sanitizer() {
+    let sanitized = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    let engine = compile(&random("engine.c"), "random-engine-asan", &sanitized);
+    let endpoint = compile(&random("endpoint.c"), "random-endpoint-asan", &sanitized);
+    for seed in 0..SEEDS {
+        run(start(&engine).args([&seed.to_string(), "20000"]));
+        for how in ["tcp", "shm", "model"] {
+            run(start(&endpoint).args([how, &seed.to_string(), "20000"]));
+        }
+    }
+}
+
+#[test]
+fn random_calls_are_clean_under_valgrind() {
+    checked(&compile(&random("engine.c"), "random-engine", &[]), &["1", "10000"]);
+    let endpoint = compile(&random("endpoint.c"), "random-endpoint", &[]);
+    for how in ["tcp", "shm", "model"] {
+        checked(&endpoint, &[how, "1", "10000"]);
+    }
+}
+
 #[test]
 fn a_program_can_be_linked_with_the_archive_alone() {
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-static");
@@ -179,3 +206,6 @@ fn the_header_is_one_of_cpp_too() {
     run(cc.args(flags(&["--cflags", "--libs"])));
     run(&mut start(&program));
 }
+
+/// Of random calls, with the address sanitizer.
+const SEEDS: u64 = 10;
