@@ -13,6 +13,7 @@ pub(super) mod fabric;
 mod memory;
 mod message;
 mod object;
+mod options;
 mod poll;
 mod queue;
 mod region;
