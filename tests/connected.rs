@@ -112,7 +112,7 @@ fn an_endpoint_connects_once_in_its_life_and_no_send_connects_it() {
     let to = world.passive.name().to_vec();
     let send = message(Space::Tagged, 1, memory(b"x"), Level::Inject, 1);
     let not_connected = Err(SendRefused::Unreachable(Failure::NotConnected));
-    assert!(world.at(caller).send(&send).is_err(), "nobody is known");
+    assert_eq!(world.at(caller).send(&send), not_connected, "nobody is known");
     assert_eq!(world.at(caller).accept(b""), Err(ConnectError::NotNow));
     assert_eq!(world.at(caller).shutdown(), Err(ConnectError::NotNow));
     world.connect(caller, b"");

@@ -22,7 +22,9 @@ use crate::ids::PeerId;
 use crate::wire::{self, ConnectData, Control, Goodbye, HelloRole, Message};
 
 use super::core::{Action, Core};
-use super::interface::{Address, AddressError, ConnectError, ConnectionEvent, EndpointError, Failure};
+use super::interface::{
+    Address, AddressError, ConnectError, ConnectionEvent, EndpointError, Failure, SendRefused,
+};
 use super::links::Phase;
 use super::passive::ConnectionRequest;
 use super::peers::{Path, State};
@@ -276,6 +278,15 @@ impl Core {
             if let Some(link) = self.links.find_mut(path) {
                 link.greeting().theirs = theirs;
             }
+        }
+    }
+
+    /// Why there is nobody of this number. That of a connected endpoint's peer is known when it calls.
+    #[cold]
+    pub(super) fn nobody(&self, address: Address) -> SendRefused {
+        match self.line {
+            Some(_) if address == PEER => SendRefused::Unreachable(Failure::NotConnected),
+            Some(_) | None => SendRefused::Address(address),
         }
     }
 

@@ -51,7 +51,7 @@ impl Endpoint {
         if let Some(error) = &core.failed {
             return Err(SendRefused::Endpoint(error.clone()));
         }
-        let Some(peer) = core.peers.at(send.to) else { return Err(SendRefused::Address(send.to)) };
+        let Some(peer) = core.peers.at(send.to) else { return Err(core.nobody(send.to)) };
         let length = length_of(&send.payload);
         if matches!(send.payload, Payload::Copied(_)) && length > core.config.inject_size {
             return Err(SendRefused::TooLong { length, limit: core.config.inject_size });

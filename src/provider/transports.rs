@@ -10,8 +10,8 @@ use super::parameters::{Parameters, SharedMemory};
 use crate::device::host_memory::HostMemory;
 use crate::device::tcp;
 use crate::device::verbs::transport::OpenError as VerbsOpenError;
-use crate::endpoint::{Config, Endpoint};
-use crate::paths::{OpenError, Paths};
+use crate::endpoint::{Config, ConnectionRequest, Endpoint, PassiveEndpoint};
+use crate::paths::{Matcher, Network, OpenError, Paths};
 use crate::wire::Credits;
 
 /// An endpoint that listens there; port 0 takes a free one. What is for the endpoint itself does not leave the process.
@@ -37,6 +37,37 @@ pub(super) fn open(source: SocketAddr, parameters: &Parameters, tells_peers: boo
     };
     Ok(opened?)
 }
+
+/// A connected endpoint: for who has called, or one that will call from there.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn connected(
+    source: SocketAddr,
+    request: Option<ConnectionRequest>,
+    parameters: &Parameters,
+    tells_peers: bool,
+) -> Outcome<Endpoint> {
+    let config = Config { remote_events: tells_peers, ..config(parameters) };
+    match request {
+        Some(request) => Ok(Endpoint::called(config, request)?),
+        // SAFETY: as in `open`.
+        None => Ok(OVER_TCP.calling(source, config, unsafe { HostMemory::trusted() })?),
+    }
+}
+
+/// Who listens there for connected endpoints.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn listening(at: SocketAddr, parameters: &Parameters) -> Outcome<PassiveEndpoint> {
+    // SAFETY: as in `open`, of the endpoints that come of it.
+    let memory = unsafe { HostMemory::trusted() };
+    Ok(OVER_TCP.listening(at, &config(parameters), memory)?)
+}
+
+/// How connected endpoints go.
+const OVER_TCP: Paths = Paths { network: Network::Tcp, matcher: Matcher::Software, shares_memory: false };
 
 impl From<OpenError> for Code {
     fn from(error: OpenError) -> Self {

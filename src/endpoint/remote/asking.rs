@@ -77,7 +77,7 @@ impl Endpoint {
         if let Some(error) = &core.failed {
             return Err(SendRefused::Endpoint(error.clone()));
         }
-        let Some(peer) = core.peers.at(access.to) else { return Err(SendRefused::Address(access.to)) };
+        let Some(peer) = core.peers.at(access.to) else { return Err(core.nobody(access.to)) };
         check(access, is_read, core.config.inject_size)?;
         if core.closing.is_some() {
             return Err(SendRefused::Unreachable(Failure::Lost));

@@ -44,12 +44,12 @@ pub struct fi_ops_cm {
     pub size: size_t,
     pub setname: unsafe extern "C" fn(*mut fid, *mut c_void, size_t) -> c_int,
     pub getname: unsafe extern "C" fn(*mut fid, *mut c_void, *mut size_t) -> c_int,
-    pub getpeer: Slot,
-    pub connect: Slot,
-    pub listen: Slot,
-    pub accept: Slot,
-    pub reject: Slot,
-    pub shutdown: Slot,
+    pub getpeer: unsafe extern "C" fn(*mut fid_ep, *mut c_void, *mut size_t) -> c_int,
+    pub connect: unsafe extern "C" fn(*mut fid_ep, *const c_void, *const c_void, size_t) -> c_int,
+    pub listen: unsafe extern "C" fn(*mut fid_pep) -> c_int,
+    pub accept: unsafe extern "C" fn(*mut fid_ep, *const c_void, size_t) -> c_int,
+    pub reject: unsafe extern "C" fn(*mut fid_pep, *mut fid, *const c_void, size_t) -> c_int,
+    pub shutdown: unsafe extern "C" fn(*mut fid_ep, u64) -> c_int,
     pub join: Slot,
 }
 
@@ -404,4 +404,11 @@ pub struct fid_ep {
     pub tagged: *const fi_ops_tagged,
     pub atomic: *const fi_ops_atomic,
     pub collective: *const fi_ops_collective,
+}
+
+#[repr(C)]
+pub struct fid_pep {
+    pub fid: fid,
+    pub ops: *const fi_ops_ep,
+    pub cm: *const fi_ops_cm,
 }

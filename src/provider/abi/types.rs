@@ -163,7 +163,8 @@ pub struct fi_ops_fabric {
     pub size: size_t,
     pub domain:
         unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_domain, *mut c_void) -> c_int,
-    pub passive_ep: Slot,
+    pub passive_ep:
+        unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_pep, *mut c_void) -> c_int,
     pub eq_open:
         unsafe extern "C" fn(*mut fid_fabric, *mut fi_eq_attr, *mut *mut fid_eq, *mut c_void) -> c_int,
     pub wait_open: Slot,
@@ -418,6 +419,14 @@ pub struct fi_eq_err_entry {
     pub prov_errno: c_int,
     pub err_data: *mut c_void,
     pub err_data_size: size_t,
+}
+
+/// What is said with an event stands behind it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct fi_eq_cm_entry {
+    pub fid: *mut fid,
+    pub info: *mut fi_info,
 }
 
 #[repr(C)]

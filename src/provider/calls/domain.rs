@@ -28,6 +28,8 @@ pub(super) struct Core {
     pub(super) deals_keys: bool,
     /// Peers name memory by its own addresses (`FI_MR_VIRT_ADDR`), not by offsets.
     pub(super) has_virtual_addresses: bool,
+    /// It was opened for connected endpoints, of which others may be in it too.
+    pub(super) is_for_connected: bool,
     pub(super) fabric: Arc<fabric::Core>,
     /// With automatic progress: what its thread waits with, and whether it shall end.
     automatic: Option<Arc<WaitSet>>,
@@ -62,18 +64,24 @@ pub(super) unsafe fn open(
     // SAFETY: as before.
     let mr_mode = u64::from(unsafe { (*info.domain_attr).mr_mode }.cast_unsigned());
     let Ok(parameters) = Parameters::from_environment() else { return fail(abi::FI_EINVAL) };
-    let is_automatic = progress == abi::FI_PROGRESS_AUTO;
+    // SAFETY: as before, and null or attributes of which this is a part.
+    let is_connected = unsafe { is_connected(info) };
+    // SAFETY: as before.
+    let control = u64::from(unsafe { (*info.domain_attr).control_progress });
+    let is_automatic = progress == abi::FI_PROGRESS_AUTO || is_connected && control == abi::FI_PROGRESS_AUTO;
     let automatic =
         is_automatic.then(WaitSet::new).transpose().map_err(|_| code(abi::FI_ENOMEM))?.map(Arc::new);
     let mut state = State::default();
     state.automatic = Waiting::new(automatic.clone());
     state.publisher = Some(Publisher::new(parameters.stats.as_deref()));
-    let is_promised = threading == abi::FI_THREAD_DOMAIN && !is_automatic;
+    // Event queues, which move connected endpoints on, are no objects of the domain's: their calls come when they like.
+    let is_promised = threading == abi::FI_THREAD_DOMAIN && !is_automatic && !is_connected;
     let core = Arc::new(Core {
         turn: Turn::new(state, is_promised),
         api: fabric.api,
         children: Children::default(),
         parameters,
+        is_for_connected: is_connected,
         deals_keys: mr_mode == abi::FI_MR_BASIC || mr_mode & abi::FI_MR_PROV_KEY != 0,
         has_virtual_addresses: mr_mode == abi::FI_MR_BASIC || mr_mode & abi::FI_MR_VIRT_ADDR != 0,
         fabric: Arc::clone(fabric),
@@ -92,6 +100,15 @@ pub(super) unsafe fn open(
         mr: &raw const region::OPS,
     };
     Ok(Box::into_raw(Box::new(Object { head, core, thread, events: Mutex::default() })).cast())
+}
+
+/// Whether an info is of connected endpoints.
+///
+/// # Safety
+/// An info of `fi_getinfo`, or a copy of one.
+pub(super) unsafe fn is_connected(info: &fi_info) -> bool {
+    // SAFETY: null or attributes, of which the type is the first.
+    unsafe { info.ep_attr.as_ref() }.is_some_and(|ep| u64::from(ep.r#type) == abi::FI_EP_MSG)
 }
 
 /// Automatic progress.
@@ -152,7 +169,7 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, _: u64) -> c_int {
         // SAFETY: the application's: an open domain.
         let object = unsafe { &*fid.cast::<Object>() };
         // SAFETY: an object of the class that it says.
-        let hold = unsafe { event_queue::hold(other.cast(), &object.core.fabric) }?;
+        let (hold, _) = unsafe { event_queue::hold(other.cast(), &object.core.fabric) }?;
         *object.events.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
         Ok(0)
     })

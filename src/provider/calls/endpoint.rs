@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use libc::{c_int, c_void, ssize_t};
 
 use super::domain::{self, Core};
+use super::driven::{self, Driven};
 use super::object::{self, Hold, head, operations};
 use super::unsupported::{COLLECTIVE, NONE};
 use super::{counter, event_queue, message, options, queue, rma, tagged, vector};
@@ -21,6 +22,7 @@ use crate::provider::error::{Outcome, code, fail, integer, size};
 use crate::provider::info::own_address;
 use crate::provider::state::State;
 use crate::provider::state::endpoint::{EndpointState, RemoteCounters, Side};
+use crate::provider::state::events::{Events, Fid};
 use crate::provider::transports;
 use crate::provider::wait::WaitSet;
 
@@ -52,7 +54,12 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: the application's: an open domain.
         let core = unsafe { domain::core(domain) };
         // SAFETY: the application's.
-        let state = unsafe { state(info, core) }?;
+        let mut state = unsafe { state(info, core) }?;
+        // SAFETY: the application's.
+        if unsafe { domain::is_connected(info) } {
+            state.connection = Some(driven::connection(info, core, context)?);
+        }
+        let is_connected = state.connection.is_some();
         let is_injecting = AtomicBool::new(state.transmit.op_flags & abi::FI_INJECT != 0);
         let has_remote_access = info.caps & abi::FI_RMA != 0;
         let has_atomics = info.caps & abi::FI_ATOMIC != 0;
@@ -68,8 +75,17 @@ pub(super) unsafe extern "C" fn open(
             atomic: &raw const super::atomic::OPS,
             collective: &raw const COLLECTIVE,
         };
+        let opened = object::open(head, Arc::clone(core), index, extra);
+        if is_connected {
+            core.with(|all| {
+                if let Some(connection) = &mut all.endpoint(index)?.connection {
+                    connection.of = Fid(opened.cast());
+                }
+                Ok(())
+            })?;
+        }
         // SAFETY: the application's: a place for the endpoint.
-        unsafe { ep.write(object::open(head, Arc::clone(core), index, extra)) };
+        unsafe { ep.write(opened) };
         Ok(0)
     })
 }
@@ -102,6 +118,7 @@ unsafe fn state(info: &fi_info, core: &Core) -> Outcome<EndpointState> {
         ..Side::default()
     };
     Ok(EndpointState {
+        connection: None,
         endpoint: None,
         vector: None,
         transmit: side(abi::FI_SEND, tx.map(|tx| tx.op_flags)),
@@ -156,10 +173,11 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
                 object.same_domain(&counter.domain)?;
                 object.bind_counter(counter.index, flags)
             }
-            // No event comes there.
+            // Of connections alone events come there.
             abi::FI_CLASS_EQ => {
                 // SAFETY: an object of the class that it says.
-                let hold = unsafe { event_queue::hold(other.cast(), &object.domain.fabric) }?;
+                let (hold, events) = unsafe { event_queue::hold(other.cast(), &object.domain.fabric) }?;
+                object.bind_events(events)?;
                 *object.extra.events.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
                 Ok(0)
             }
@@ -211,11 +229,24 @@ impl Object {
         self.domain.with(|state| call(not_enabled(state, self.index)?))
     }
 
+    /// Where the events of a connected endpoint go, once.
+    fn bind_events(&self, events: Arc<Events>) -> Outcome<()> {
+        self.domain.with(|state| match &mut state.endpoint(self.index)?.connection {
+            Some(connection) if connection.events.is_some() => fail(abi::FI_EINVAL),
+            Some(connection) => {
+                connection.events = Some(events);
+                Ok(())
+            }
+            None => Ok(()),
+        })
+    }
+
     fn bind_vector(&self, vector: usize) -> Outcome<c_int> {
         self.domain.with(|state| {
             state.vector(vector)?;
             let endpoint = not_enabled(state, self.index)?;
-            if endpoint.vector.is_some() {
+            // A connected endpoint knows one peer, and that by its connection.
+            if endpoint.vector.is_some() || endpoint.connection.is_some() {
                 return fail(abi::FI_EINVAL);
             }
             endpoint.vector = Some(vector);
@@ -265,23 +296,45 @@ impl Object {
         })
     }
 
+    /// `fi_enable(3)`, if nobody has done it.
+    pub(super) fn enable_if_not(&self) -> Outcome<()> {
+        let is_enabled = self.domain.with(|state| Ok(state.endpoint(self.index)?.endpoint.is_some()))?;
+        if is_enabled { Ok(()) } else { self.enable().map(drop) }
+    }
+
     /// `fi_enable(3)`.
     fn enable(&self) -> Outcome<c_int> {
-        let (source, vector, tells_peers) = self.before_enable(|state| {
-            let Some(vector) = state.vector else { return fail(abi::FI_EOPBADSTATE) };
+        let (source, vector, tells_peers, connection) = self.before_enable(|state| {
+            match &state.connection {
+                None if state.vector.is_none() => return fail(abi::FI_EOPBADSTATE),
+                Some(connection) if connection.events.is_none() => return fail(abi::FI_ENOEQ),
+                Some(_) | None => {}
+            }
             for side in [&state.transmit, &state.receive] {
                 if !side.is_bound() {
                     return fail(abi::FI_ENOCQ);
                 }
             }
-            Ok((state.source, vector, state.tells_peers || state.remote.counts_peers()))
+            let tells_peers = state.tells_peers || state.remote.counts_peers();
+            let connection =
+                state.connection.as_mut().map(|own| (own.request.take(), own.events.clone(), own.of));
+            Ok((state.source, state.vector, tells_peers, connection))
         })?;
-        let mut endpoint = transports::open(source, &self.domain.parameters, tells_peers)?;
+        let parameters = &self.domain.parameters;
+        let (mut endpoint, events) = match connection {
+            None => (transports::open(source, parameters, tells_peers)?, None),
+            Some((request, events, of)) => {
+                let endpoint = transports::connected(source, request, parameters, tells_peers)?;
+                (endpoint, events.map(|events| (events, of)))
+            }
+        };
         self.domain.with(|state| {
             // Another call may have been faster.
             not_enabled(state, self.index)?;
-            for (number, name) in state.vector(vector)?.iter() {
-                endpoint.set_address(Address(number), name.bytes())?;
+            if let Some(vector) = vector {
+                for (number, name) in state.vector(vector)?.iter() {
+                    endpoint.set_address(Address(number), name.bytes())?;
+                }
             }
             for region in state.regions.iter() {
                 // The keys of a domain are unique.
@@ -294,6 +347,7 @@ impl Object {
             sets.extend(
                 counters.iter().filter_map(|counter| state.counters.get(*counter)?.waiting.set.clone()),
             );
+            sets.extend(events.iter().filter_map(|(events, _)| events.wait.clone()));
             for descriptor in endpoint.wait_descriptors() {
                 for set in &sets {
                     set.add(descriptor).map_err(|_| code(abi::FI_ENOMEM))?;
@@ -303,8 +357,24 @@ impl Object {
             state.endpoint(self.index)?.endpoint = Some(endpoint);
             state.attach_regions(self.index)?;
             state.tell_waiting(self.index);
-            Ok(0)
-        })
+            Ok(())
+        })?;
+        if let Some((events, of)) = events {
+            events.add(Arc::new(Driven::new(&self.domain, self.index, of)));
+        }
+        Ok(0)
+    }
+
+    /// No event of it comes any more, and none waits to be read.
+    fn forget_events(&self) -> Outcome<()> {
+        let bound = self.domain.with(|state| {
+            let connection = state.endpoint(self.index)?.connection.as_ref();
+            Ok(connection.and_then(|connection| Some((connection.events.clone()?, connection.of))))
+        })?;
+        if let Some((events, of)) = bound {
+            drop(events.forget(of));
+        }
+        Ok(())
     }
 
     /// Close it in order: what was taken goes out, for as long as others take it.
@@ -393,6 +463,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
         let object = unsafe { of(fid.cast()) };
         object.domain.with(|state| state.may_close(object.index))?;
         object.finish()?;
+        object.forget_events()?;
         object.domain.with(|state| state.remove_endpoint(object.index))?;
         // SAFETY: it is closed once.
         unsafe { object::close::<fid_ep, Extra>(fid.cast()) };

@@ -6,6 +6,7 @@ use libc::{c_int, c_void};
 
 use super::memory::many;
 use super::object::{Children, head, no_bind, no_control, operations};
+use super::passive::{self, Requests};
 use super::unsupported::NONE;
 use super::{counter, domain, event_queue, queue};
 use crate::provider::abi::{
@@ -18,6 +19,8 @@ pub(super) struct Core {
     /// The API of the application.
     pub(super) api: u32,
     pub(super) children: Children,
+    /// Requests for connections that nobody has answered.
+    pub(super) requests: Requests,
 }
 
 #[repr(C)]
@@ -41,7 +44,10 @@ pub(in crate::provider) unsafe extern "C" fn open(
             ops: &raw const FABRIC_OPS,
             api_version: api,
         };
-        let object = Box::new(Object { head, core: Arc::new(Core { api, children: Children::default() }) });
+        let object = Box::new(Object {
+            head,
+            core: Arc::new(Core { api, children: Children::default(), requests: Requests::default() }),
+        });
         // SAFETY: libfabric's: a place for the fabric.
         unsafe { fabric.write(Box::into_raw(object).cast()) };
         Ok(0)
@@ -50,7 +56,7 @@ pub(in crate::provider) unsafe extern "C" fn open(
 
 /// # Safety
 /// A fabric of [`open`] that is not closed while the result is used.
-unsafe fn core<'a>(fabric: *mut fid_fabric) -> &'a Arc<Core> {
+pub(super) unsafe fn core<'a>(fabric: *mut fid_fabric) -> &'a Arc<Core> {
     // SAFETY: the caller's.
     unsafe { &(*fabric.cast::<Object>()).core }
 }
@@ -145,7 +151,7 @@ static OPS: fi_ops = operations(close, no_bind, no_control);
 static FABRIC_OPS: fi_ops_fabric = fi_ops_fabric {
     size: size_of::<fi_ops_fabric>(),
     domain: open_domain,
-    passive_ep: NONE,
+    passive_ep: passive::open,
     eq_open: open_event_queue,
     wait_open: NONE,
     trywait: may_wait,

@@ -5,6 +5,7 @@ use libc::{c_int, c_void, size_t};
 use super::endpoint::of;
 use crate::provider::abi::{self, fid};
 use crate::provider::error::{fail, integer};
+use crate::wire::ConnectData;
 
 pub(super) unsafe extern "C" fn get(
     fid: *mut fid,
@@ -28,6 +29,7 @@ pub(super) unsafe extern "C" fn get(
                 abi::FI_OPT_MIN_MULTI_RECV => {
                     usize::try_from(state.multi_receive_least).unwrap_or(usize::MAX)
                 }
+                abi::FI_OPT_CM_DATA_SIZE if state.connection.is_some() => ConnectData::LENGTH_MAX,
                 abi::FI_OPT_TX_SIZE => state.tx_size,
                 abi::FI_OPT_RX_SIZE => state.rx_size,
                 abi::FI_OPT_INJECT_MSG_SIZE | abi::FI_OPT_INJECT_TAGGED_SIZE => state.inject_size,

@@ -9,7 +9,7 @@ use libc::c_char;
 
 use super::offer::{self, Offer};
 use crate::provider::abi::{
-    self, fi_domain_attr, fi_ep_attr, fi_fabric_attr, fi_info, fi_rx_attr, fi_tx_attr, version,
+    self, fi_domain_attr, fi_ep_attr, fi_fabric_attr, fi_info, fi_rx_attr, fi_tx_attr, fid, version,
 };
 use crate::provider::address::Name;
 use crate::provider::error::{Outcome, fail};
@@ -48,6 +48,17 @@ impl List {
         fill(info, api, offer, place)
     }
 
+    /// What libfabric writes into the answers of `fi_getinfo(3)`, for who gets an info in another way; and whose request it is
+    /// about.
+    pub(super) fn complete(&mut self, handle: *mut fid) -> Outcome<()> {
+        // SAFETY: null or the first of the list, which nobody else has.
+        let Some(info) = (unsafe { self.first.as_mut() }) else { return Ok(()) };
+        info.handle = handle;
+        // SAFETY: an info of this list has all parts.
+        unsafe { (*info.fabric_attr).prov_name = string("tagmatch")? };
+        Ok(())
+    }
+
     /// Hand it over.
     pub(super) fn finish(mut self) -> *mut fi_info {
         std::mem::replace(&mut self.first, ptr::null_mut())
@@ -68,6 +79,7 @@ impl Drop for List {
             // SAFETY: null, or structures of our own.
             if let Some(fabric) = unsafe { info.fabric_attr.as_ref() } {
                 free(fabric.name);
+                free(fabric.prov_name);
             }
             free(info.src_addr);
             free(info.dest_addr);
@@ -136,7 +148,7 @@ fn rx_attr(offer: &Offer) -> fi_rx_attr {
 fn ep_attr(offer: &Offer) -> fi_ep_attr {
     let ordered = if offer.caps & abi::FI_RMA == 0 { 0 } else { usize::MAX };
     fi_ep_attr {
-        r#type: narrow(abi::FI_EP_RDM),
+        r#type: narrow(offer.kind.number()),
         protocol: offer::PROTOCOL,
         protocol_version: offer::PROTOCOL_VERSION,
         max_msg_size: offer::MESSAGE_MAX,

@@ -9,8 +9,10 @@ mod hints;
 mod interfaces;
 mod memory;
 mod offer;
+mod request;
 
 pub(super) use self::offer::{IOV_LIMIT, RMA_IOV_LIMIT};
+pub(super) use self::request::{OfRequest, Template};
 
 #[cfg(test)]
 mod tests;
@@ -73,21 +75,31 @@ fn answer(
             return fail(abi::FI_EINVAL);
         }
     };
-    if let Err(error) = matching::choose(&parameters) {
-        complain(error.to_string());
+    let choice = match matching::choose(&parameters) {
+        Ok(choice) => choice,
+        Err(error) => {
+            complain(error.to_string());
+            return fail(abi::FI_ENODATA);
+        }
+    };
+    let has_connected = choice.network == matching::Network::Tcp && flags & LAYERING == 0;
+    let Ok(offers) = offer::offers(api, hints, &parameters, has_connected) else {
         return fail(abi::FI_ENODATA);
-    }
-    let Ok(offer) = offer::offer(api, hints, &parameters) else { return fail(abi::FI_ENODATA) };
+    };
+    let mut places = places(node, service, flags, hints, parameters.iface.as_deref())?;
+    places.retain(|place| is_wanted(place, hints));
     let mut list = List::new();
-    let mut is_empty = true;
-    for place in places(node, service, flags, hints, parameters.iface.as_deref())? {
-        if is_wanted(&place, hints) {
-            list.push(api, &offer, &place)?;
-            is_empty = false;
+    for offer in &offers {
+        for place in &places {
+            list.push(api, offer, place)?;
         }
     }
-    if is_empty { fail(abi::FI_ENODATA) } else { Ok(list) }
+    if places.is_empty() { fail(abi::FI_ENODATA) } else { Ok(list) }
 }
+
+/// libfabric's own flag of `fi_getinfo(3)`, in none of its headers (1.17 to 2.6): one of its providers asks, to put endpoints
+/// of its own on top of connected ones. Its matching would stand before this one, whoever asked for this provider.
+const LAYERING: u64 = 1 << 59;
 
 /// Say why nothing is offered, and not again what was said last: applications ask several times.
 fn complain(what: String) {

@@ -13,10 +13,38 @@ pub(super) type Reason = &'static str;
 /// What an application gets: numbers only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Offer {
+    pub(super) kind: Kind,
     pub(super) caps: u64,
     pub(super) tx: TxOffer,
     pub(super) rx: RxOffer,
     pub(super) domain: DomainOffer,
+}
+
+/// What endpoints are offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// `FI_EP_RDM`.
+    Datagram,
+    /// `FI_EP_MSG`.
+    Connected,
+}
+
+impl Kind {
+    /// Its number.
+    pub(super) const fn number(self) -> u64 {
+        match self {
+            Self::Datagram => abi::FI_EP_RDM,
+            Self::Connected => abi::FI_EP_MSG,
+        }
+    }
+
+    /// What of all capabilities is offered with it. Whoever has one peer is told of none.
+    const fn caps(self) -> u64 {
+        match self {
+            Self::Datagram => u64::MAX,
+            Self::Connected => !(DIRECTED | abi::FI_SOURCE),
+        }
+    }
 }
 
 /// Of `struct fi_tx_attr`.
@@ -52,9 +80,33 @@ pub(super) struct DomainOffer {
     pub(super) cq_data_size: usize,
 }
 
-/// Find the offer for these hints of an application of this API.
-pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) -> Result<Offer, Reason> {
-    let ours = all_caps(api) & if parameters.directed_recv { u64::MAX } else { !DIRECTED };
+/// Find the offers for these hints of an application of this API: of endpoints that are not connected first. Connected ones
+/// where there are such.
+pub(super) fn offers(
+    api: u32,
+    hints: Option<&Hints>,
+    parameters: &Parameters,
+    has_connected: bool,
+) -> Result<Vec<Offer>, Reason> {
+    let datagram = offer_of(Kind::Datagram, api, hints, parameters);
+    let connected = offer_of(Kind::Connected, api, hints, parameters);
+    let connected = connected.and_then(|offer| {
+        check(has_connected, "connected endpoints over verbs, or for another provider").map(|()| offer)
+    });
+    match (datagram, connected) {
+        (Err(reason), Err(_)) => Err(reason),
+        (datagram, connected) => Ok(datagram.into_iter().chain(connected).collect()),
+    }
+}
+
+/// Find the offer of such endpoints.
+pub(super) fn offer_of(
+    kind: Kind,
+    api: u32,
+    hints: Option<&Hints>,
+    parameters: &Parameters,
+) -> Result<Offer, Reason> {
+    let ours = all_caps(api) & kind.caps() & if parameters.directed_recv { u64::MAX } else { !DIRECTED };
     let none = Hints::default();
     let hints = hints.unwrap_or(&none);
     check_names(hints)?;
@@ -63,13 +115,14 @@ pub(super) fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) ->
     let unasked = if parameters.list_rma { u64::MAX } else { !(REMOTE | abi::FI_ATOMIC) };
     let caps = if hints.caps == 0 { ours & unasked } else { filled(hints.caps) | SECONDARY };
     if let Some(ep) = &hints.ep {
-        check_endpoint(ep, caps)?;
+        check_endpoint(kind, ep, caps)?;
     }
     Ok(Offer {
+        kind,
         caps,
         tx: tx_offer(caps, hints.tx.as_ref(), parameters)?,
         rx: rx_offer(caps, hints.rx.as_ref(), parameters)?,
-        domain: domain_offer(api, hints.domain.as_ref(), parameters)?,
+        domain: domain_offer(kind, api, hints.domain.as_ref(), parameters)?,
     })
 }
 
@@ -122,11 +175,8 @@ fn check_names(hints: &Hints) -> Result<(), Reason> {
     check(!hints.has_strange_address, "an address that is not one of IP")
 }
 
-fn check_endpoint(ep: &fi_ep_attr, caps: u64) -> Result<(), Reason> {
-    check(
-        [abi::FI_EP_UNSPEC, abi::FI_EP_RDM].contains(&ep.r#type.into()),
-        "an endpoint type other than RDM",
-    )?;
+fn check_endpoint(kind: Kind, ep: &fi_ep_attr, caps: u64) -> Result<(), Reason> {
+    check([abi::FI_EP_UNSPEC, kind.number()].contains(&ep.r#type.into()), "another type of endpoints")?;
     check(ep.protocol == 0 || ep.protocol == PROTOCOL, "another protocol")?;
     check(ep.protocol_version <= PROTOCOL_VERSION, "a newer protocol")?;
     check(ep.max_msg_size <= MESSAGE_MAX, "longer messages")?;
@@ -198,6 +248,7 @@ fn rx_offer(caps: u64, hints: Option<&fi_rx_attr>, parameters: &Parameters) -> R
 }
 
 fn domain_offer(
+    kind: Kind,
     api: u32,
     hints: Option<&fi_domain_attr>,
     parameters: &Parameters,
@@ -206,7 +257,12 @@ fn domain_offer(
     let mut offer = DomainOffer {
         caps: abi::FI_LOCAL_COMM | abi::FI_REMOTE_COMM,
         threading: narrow(abi::FI_THREAD_SAFE),
-        control_progress: narrow(abi::FI_PROGRESS_AUTO),
+        // What becomes of connections is done by whoever asks for it.
+        control_progress: if kind == Kind::Connected {
+            narrow(manual)
+        } else {
+            narrow(abi::FI_PROGRESS_AUTO)
+        },
         data_progress: narrow(manual),
         av_type: 0,
         // Before API 1.5 there are FI_MR_BASIC and FI_MR_SCALABLE alone; who asks for neither chooses keys himself.

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use super::hints::Hints;
-use super::offer::{Offer, all_caps, offer, order, rma_iov_limit};
+use super::offer::{Offer, Reason, all_caps, offers, order, rma_iov_limit};
 use super::*;
 use crate::provider::abi::{
     FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_HMEM, FI_LOCAL_COMM, FI_MR_ALLOCATED,
@@ -15,6 +15,11 @@ use crate::provider::abi::{
 
 fn parameters() -> Parameters {
     Parameters::read(|_| None).unwrap()
+}
+
+/// The first offer: of endpoints that are not connected, unless these alone are asked for.
+fn offer(api: u32, hints: Option<&Hints>, parameters: &Parameters) -> Result<Offer, Reason> {
+    offers(api, hints, parameters, true).map(|all| all[0])
 }
 
 fn small(value: u64) -> u32 {
@@ -169,11 +174,9 @@ fn what_is_not_offered_is_refused() {
     };
     assert!(!refused(|_| {}));
     assert!(refused(|h| h.caps = FI_MSG | FI_HMEM));
-    for kind in [abi::FI_EP_MSG, abi::FI_EP_DGRAM] {
-        let mut asked = hints();
-        asked.ep = Some(fi_ep_attr { r#type: small(kind), ..blank() });
-        assert!(offer(version(1, 17), Some(&asked), &parameters()).is_err());
-    }
+    let mut asked = hints();
+    asked.ep = Some(fi_ep_attr { r#type: small(abi::FI_EP_DGRAM), ..blank() });
+    assert!(offers(version(1, 17), Some(&asked), &parameters(), true).is_err());
     assert!(refused(|h| h.ep = Some(fi_ep_attr { tx_ctx_cnt: 2, ..blank() })));
     assert!(refused(|h| h.ep = Some(fi_ep_attr { protocol: 1, ..blank() })));
     assert!(refused(|h| h.domain = Some(fi_domain_attr { cq_data_size: 8, ..blank() })));
@@ -185,6 +188,32 @@ fn what_is_not_offered_is_refused() {
     assert!(refused(|h| h.rx = Some(fi_rx_attr { total_buffered_recv: 1, ..blank() })));
     assert!(refused(|h| h.has_strange_address = true));
     assert!(refused(|h| h.fabric = Some(fi_fabric_attr { prov_version: version(9, 0), ..blank() })));
+}
+
+#[test]
+fn connected_endpoints_are_offered_behind_the_others_without_what_names_a_peer_and_over_tcp_alone() {
+    let api = version(2, 5);
+    let kinds = |hints: Option<&Hints>, is_over_tcp: bool| {
+        let all = offers(api, hints, &parameters(), is_over_tcp).unwrap_or_default();
+        all.iter().map(|offer| offer.kind.number()).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(None, true), [abi::FI_EP_RDM, abi::FI_EP_MSG]);
+    assert_eq!(kinds(None, false), [abi::FI_EP_RDM]);
+    let mut asked = hints();
+    assert_eq!(kinds(Some(&asked), true), [abi::FI_EP_RDM]);
+    asked.ep = Some(fi_ep_attr { r#type: small(abi::FI_EP_MSG), ..blank() });
+    assert_eq!(kinds(Some(&asked), true), [abi::FI_EP_MSG]);
+    assert_eq!(kinds(Some(&asked), false), []);
+    let got = offer(api, Some(&asked), &parameters()).unwrap();
+    assert_eq!(got.caps & (FI_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV | FI_SOURCE), 0);
+    assert_eq!(got.caps & (FI_MSG | FI_TAGGED), FI_MSG | FI_TAGGED);
+    assert_eq!(got.domain.control_progress, small(FI_PROGRESS_MANUAL), "event queues are to be read");
+    for caps in [FI_DIRECTED_RECV, FI_SOURCE] {
+        asked.caps = FI_TAGGED | caps;
+        assert_eq!(kinds(Some(&asked), true), []);
+    }
+    asked.ep = None;
+    assert_eq!(kinds(Some(&asked), true), [abi::FI_EP_RDM]);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! An endpoint as the provider sees it: what it is bound to, its options, and the endpoint itself once it is enabled.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use crate::endpoint::Endpoint;
+use super::events::{Event, Events, Failed, Fid};
+use crate::endpoint::{Address, ConnectionEvent, ConnectionRequest, Endpoint, Failure, PEER};
 use crate::provider::abi;
-use crate::provider::error::{Outcome, fail};
+use crate::provider::error::{Outcome, code, fail};
 
 /// What one direction of an endpoint is bound to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,9 +61,23 @@ impl RemoteCounters {
     }
 }
 
+/// What a connected endpoint (`FI_EP_MSG`) has beside the endpoint.
+#[derive(Debug)]
+pub(in crate::provider) struct Connection {
+    /// Where its events go.
+    pub(in crate::provider) events: Option<Arc<Events>>,
+    /// As whom the application knows it.
+    pub(in crate::provider) of: Fid,
+    pub(in crate::provider) context: usize,
+    /// For whom it was made, until it is enabled.
+    pub(in crate::provider) request: Option<ConnectionRequest>,
+}
+
 /// See the file.
 #[derive(Debug)]
 pub(in crate::provider) struct EndpointState {
+    /// Of a connected one.
+    pub(in crate::provider) connection: Option<Box<Connection>>,
     /// Once enabled.
     pub(in crate::provider) endpoint: Option<Endpoint>,
     pub(in crate::provider) vector: Option<usize>,
@@ -94,6 +110,34 @@ impl EndpointState {
         match &mut self.endpoint {
             Some(endpoint) => Ok(endpoint),
             None => fail(abi::FI_EOPBADSTATE),
+        }
+    }
+
+    /// Who is meant by an address of a call (`fi_addr_t`): a connected endpoint looks at none.
+    #[inline]
+    pub(in crate::provider) fn peer(&self, address: u64) -> Address {
+        if self.connection.is_some() { PEER } else { Address(address) }
+    }
+
+    /// Tell what became of the connection.
+    pub(in crate::provider) fn report_connection(&mut self) {
+        let (Some(connection), Some(endpoint)) = (&self.connection, &mut self.endpoint) else { return };
+        let Some(events) = &connection.events else { return };
+        let of = connection.of;
+        while let Some(event) = endpoint.poll_connection() {
+            let (kind, data) = match event {
+                ConnectionEvent::Connected { data } => (abi::FI_CONNECTED, data),
+                ConnectionEvent::Shutdown => (abi::FI_SHUTDOWN, Vec::new()),
+                ConnectionEvent::Refused { failure, data } => {
+                    // Of a connection that was asked for a time has run out, not a way to a host.
+                    let error =
+                        if failure == Failure::TimedOut { code(abi::FI_ETIMEDOUT) } else { failure.into() };
+                    events.fail(Failed { of, context: connection.context, error: error.0, data });
+                    continue;
+                }
+            };
+            let kind = u32::try_from(kind).unwrap_or_default();
+            events.push(Event::Connection { kind, of, info: None, data });
         }
     }
 

@@ -5,6 +5,7 @@
 pub(in crate::provider) mod completion;
 pub(in crate::provider) mod counter;
 pub(in crate::provider) mod endpoint;
+pub(in crate::provider) mod events;
 pub(in crate::provider) mod marks;
 pub(in crate::provider) mod queue;
 pub(in crate::provider) mod region;
@@ -71,15 +72,7 @@ impl State {
         let was_failed = endpoint.failure().is_some();
         // What ended with a transport that failed is reported below; whoever wants more is told of the failure.
         let moved = endpoint.progress(now);
-        let mut places = Places {
-            queues: &mut self.queues,
-            counters: &mut self.counters,
-            vectors: &mut self.segments,
-            regions: &self.regions,
-        };
-        while let Some(completion) = state.endpoint.as_mut().and_then(Endpoint::poll_completion) {
-            places.handle(state, &completion);
-        }
+        self.report(index);
         if self.publisher.as_ref().is_some_and(|publisher| publisher.is_due(now)) {
             self.publish(now);
         }
@@ -90,6 +83,24 @@ impl State {
             }
         }
         moved.unwrap_or_default()
+    }
+
+    /// Report what an endpoint has to say: completions, then what became of its connection.
+    #[inline]
+    pub(super) fn report(&mut self, index: usize) {
+        let Some(state) = self.endpoints.get_mut(index) else { return };
+        let mut places = Places {
+            queues: &mut self.queues,
+            counters: &mut self.counters,
+            vectors: &mut self.segments,
+            regions: &self.regions,
+        };
+        while let Some(completion) = state.endpoint.as_mut().and_then(Endpoint::poll_completion) {
+            places.handle(state, &completion);
+        }
+        if state.connection.is_some() {
+            state.report_connection();
+        }
     }
 
     /// Nothing more will come to a queue or a counter through an endpoint that failed.

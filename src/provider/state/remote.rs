@@ -4,7 +4,7 @@ use super::State;
 use super::marks::Marks;
 use super::transfer::{Flags, Memory, SEND_FLAGS};
 use crate::atomics::{AtomicOp, AtomicType};
-use crate::endpoint::{Address, AtomicAccess, Endpoint, Local, RemoteAccess, SendRefused};
+use crate::endpoint::{AtomicAccess, Endpoint, Local, RemoteAccess, SendRefused};
 use crate::provider::abi;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail};
@@ -57,7 +57,7 @@ impl State {
             Memory::Many(segments) => Local::Memory(segments),
         };
         let access = RemoteAccess {
-            to: Address(call.to),
+            to: state.peer(call.to),
             local,
             remote: call.stretches,
             cq_data,
@@ -129,7 +129,7 @@ impl State {
         }
         let AtomicRequest { op, of, to, operands, compares, fetched, remote, context, .. } = *request;
         let access = AtomicAccess {
-            to: Address(to),
+            to: state.peer(to),
             op,
             of,
             operands,

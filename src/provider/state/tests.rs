@@ -34,6 +34,7 @@ fn endpoint(name: &str) -> Endpoint {
 fn bind(state: &mut State, endpoint: Endpoint, sends: usize, receives: usize) {
     let side = |queue| Side { queue: Some(queue), ..Side::default() };
     let index = state.endpoints.insert(EndpointState {
+        connection: None,
         endpoint: Some(endpoint),
         vector: None,
         transmit: side(sends),

@@ -121,6 +121,7 @@ impl State {
             Some(data) => Some(u32::try_from(data).map_err(|_| INVALID)?),
             None => None,
         };
+        let to = state.peer(outgoing.to);
         let marks = Marks::new(false, is_reported);
         let (buffer, marks) = self.buffer(index, &outgoing.payload, marks)?;
         let payload = match outgoing.payload {
@@ -129,7 +130,7 @@ impl State {
         };
         let send = Send {
             space: outgoing.space,
-            to: Address(outgoing.to),
+            to,
             tag: Tag(outgoing.tag),
             payload,
             cq_data,
