@@ -1,28 +1,16 @@
-//! The primitives under the owner lock, in one place: built with `cfg(loom)` they are loom's, which explores every
-//! interleaving of them. (The dependency comes with the tests that use it.)
+//! The primitives under the owner lock, in one place: `sim/tests/threads` has others of the same names in theirs, and goes
+//! through every order of steps.
 
-#[cfg(not(loom))]
 pub(super) use std::sync::{
     Mutex, MutexGuard, TryLockError,
     atomic::{AtomicBool, Ordering, fence},
 };
 
-#[cfg(loom)]
-pub(super) use loom::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering, fence},
-};
-#[cfg(loom)]
-pub(super) use std::sync::TryLockError;
-
 pub(super) use crossbeam_queue::ArrayQueue as Queue;
 
-/// Loom's locks are never poisoned: a panic ends its model.
+/// The lock may be taken again after a panic.
 pub(super) fn clear_poison<T>(mutex: &Mutex<T>) {
-    #[cfg(not(loom))]
     mutex.clear_poison();
-    #[cfg(loom)]
-    let _ = mutex;
 }
 
 /// The moments just before a step, at which another thread's step changes what must happen next.
