@@ -62,8 +62,9 @@ fn unsafe_has_a_safety_comment() {
 
 #[test]
 fn unsafe_stays_where_memory_is_shared_with_devices_or_c() {
-    let is_about =
-        |path: &str| ["src/", "capi/", "sim/", "hw-tests/"].iter().any(|start| path.starts_with(start));
+    let is_about = |path: &str| {
+        ["src/", "capi/", "sim/", "hw-tests/", "fuzz/"].iter().any(|start| path.starts_with(start))
+    };
     check(|path| is_about(path) && is_rust(path), rules::unsafe_elsewhere);
 }
 
