@@ -113,7 +113,7 @@ pub(crate) fn unsafe_not_forbidden(text: &Text) -> Vec<String> {
 }
 
 /// Where unsafe code may be: modules that share memory with a device, a process or C.
-const UNSAFE: [&str; 24] = [
+const UNSAFE: [&str; 25] = [
     "src/device/verbs/",
     // Where addresses of buffers are followed, and calls of the operating system with them.
     "src/device/host_memory",
