@@ -126,7 +126,8 @@ impl Paths {
         config: &Config,
         memory: HostMemory,
     ) -> Result<PassiveEndpoint, OpenError> {
-        let transport = TcpTransport::open(self.connected(at, config)?, memory)?;
+        let tcp = TcpConfig { keeps_unbound: true, ..self.connected(at, config)? };
+        let transport = TcpTransport::open(tcp, memory)?;
         Ok(PassiveEndpoint::new(config, Box::new(transport))?)
     }
 

@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are outside test functions")]
 
+#[path = "connected/coming.rs"]
+mod coming;
 #[path = "connected/ending.rs"]
 mod ending;
 #[path = "connected/hostile.rs"]

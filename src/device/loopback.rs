@@ -90,7 +90,7 @@ impl LoopbackTransport {
         let incoming = Incoming { link, peer, arrived, total, immediate: queued.immediate };
         let taken = self.inbox.take(&incoming, teller);
         match taken {
-            Ok(Taken::Whole | Taken::Reaction(Reaction::Continue)) => {}
+            Ok(Taken::Whole | Taken::Reaction(Reaction::Continue | Reaction::Keep)) => {}
             Ok(Taken::Reaction(Reaction::Bind(peer))) => {
                 if self.bind(link, peer).is_err() {
                     self.end(link, CloseReason::Here);

@@ -130,9 +130,12 @@ pub trait Transport: Device {
 /// A transport at which others call, and of which each link can become a transport of its own: what a passive endpoint
 /// (`fi_passive_ep`) listens with.
 pub trait Listening: Transport {
-    /// Take out a link that is open, is not bound, and on which nothing is under way. `None`: it is not so, or the operating
-    /// system refuses; nothing can be done with that link but to close it.
-    fn take_out(&mut self, link: LinkId) -> Option<Taken>;
+    /// Take out a link that is open, is not bound, and on which nothing is under way.
+    ///
+    /// # Errors
+    /// [`LinkError::System`]: the operating system has nothing for it now, and nothing has changed. Else it is not so, and
+    /// nothing can be done with that link but to close it.
+    fn take_out(&mut self, link: LinkId) -> Result<Taken, LinkError>;
 
     /// So many connections may wait to be accepted from now on, as far as the system allows.
     ///
@@ -226,6 +229,8 @@ pub trait Ear: EventSink {
 pub enum Reaction {
     /// It goes on.
     Continue,
+    /// It goes on, and is not ended to make room for others, though it is nobody's yet.
+    Keep,
     /// It is this peer's, before anything more is read from it.
     Bind(PeerId),
     /// It ends: as by [`Transport::close`] without `flush`.

@@ -5,8 +5,8 @@
 //!  Silent ──request───────────────────► Ready ──► a ConnectionRequest: accepted, rejected, or dropped
 //!     └──────request──► Challenged ──proof──┘        (a connection of its own, taken out of this transport)
 //! ```
-//! Anything else ends the link. Whoever is silent for too long ends too; who has asked waits as long as the owner wants, in
-//! bounded number: while that many wait nobody more is heard, and the operating system keeps who calls.
+//! Anything else ends the link. Whoever is silent for too long ends too, and earlier where descriptors are short; who has asked
+//! waits as long as the owner wants, in bounded number: while that many wait nobody more is heard, and the operating system keeps who calls.
 //!
 //! Not here: the connection (`connected`).
 
@@ -34,6 +34,8 @@ pub struct PassiveEndpoint {
     transport: Box<dyn Listening + Send>,
     hall: Hall,
     failed: Option<DeviceError>,
+    /// The operating system had nothing for a request that waits.
+    is_short: bool,
 }
 
 /// Everything but the transport, so that this can tell it things while it is driven.
@@ -99,7 +101,7 @@ impl PassiveEndpoint {
             ready: VecDeque::new(),
             replies: VecDeque::new(),
         };
-        Ok(Self { transport, hall, failed: None })
+        Ok(Self { transport, hall, failed: None, is_short: false })
     }
 
     /// Where it listens: `sockaddr` bytes.
@@ -142,13 +144,23 @@ impl PassiveEndpoint {
 
     /// The oldest request that nobody has taken.
     pub fn poll_request(&mut self) -> Option<ConnectionRequest> {
-        while let Some(link) = self.hall.ready.pop_front() {
-            // Who is gone since is told to nobody.
-            let Some(caller) = self.hall.callers.remove(&link) else { continue };
-            if let Some(taken) = self.transport.take_out(link) {
-                return Some(ConnectionRequest { taken, greeting: caller.greeting });
+        self.is_short = false;
+        while let Some(&link) = self.hall.ready.front() {
+            let taken = self.transport.take_out(link);
+            if matches!(taken, Err(LinkError::System { .. })) {
+                // Descriptors, for one: whoever has some closes them at some time.
+                self.is_short = true;
+                return None;
             }
-            self.transport.close(link, false);
+            self.hall.ready.pop_front();
+            let caller = self.hall.callers.remove(&link);
+            match (taken, caller) {
+                (Ok(taken), Some(Caller { greeting, .. })) => {
+                    return Some(ConnectionRequest { taken, greeting });
+                }
+                // Who is gone since is told to nobody.
+                _ => self.transport.close(link, false),
+            }
         }
         None
     }
@@ -161,7 +173,7 @@ impl PassiveEndpoint {
 
     /// Whether the owner may wait for the descriptor.
     pub fn may_wait(&mut self) -> bool {
-        self.hall.ready.is_empty()
+        (self.hall.ready.is_empty() || self.is_short)
             && self.hall.replies.is_empty()
             && self.failed.is_none()
             && self.transport.may_wait()
@@ -171,7 +183,8 @@ impl PassiveEndpoint {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
         let hall = &self.hall;
-        let unseen = self.transport.is_unseen().then(|| hall.now.saturating_add(super::UNSEEN));
+        let is_unseen = self.is_short || self.transport.is_unseen();
+        let unseen = is_unseen.then(|| hall.now.saturating_add(super::UNSEEN));
         let silent = hall.callers.values().map(|caller| caller.deadline.max(hall.looked + LOOK));
         let first = silent.chain(unseen).min()?;
         let left = first.saturating_sub(hall.now).min(STEP);
@@ -195,14 +208,17 @@ impl PassiveEndpoint {
 
     /// Whoever is silent for too long has had its time.
     fn expire(&mut self) {
-        let Hall { callers, now, looked, .. } = &mut self.hall;
+        let is_short = self.is_short || self.transport.is_unseen();
+        let Hall { callers, now, looked, patience, .. } = &mut self.hall;
         if now.saturating_sub(*looked) < LOOK {
             return;
         }
         *looked = *now;
         let transport = &mut self.transport;
         callers.retain(|&link, caller| {
-            let is_over = caller.deadline <= *now;
+            let silent_for = now.saturating_sub(caller.deadline.saturating_sub(*patience));
+            let is_over = caller.deadline <= *now
+                || is_short && caller.phase != Phase::Ready && silent_for >= SHORT_PATIENCE;
             if is_over {
                 transport.close(link, false);
             }
@@ -290,7 +306,7 @@ impl Hall {
             (caller.phase, caller.deadline) = (Phase::Ready, Duration::MAX);
             self.ready.push_back(link);
         }
-        Reaction::Continue
+        Reaction::Keep
     }
 
     fn refuse(&mut self, link: LinkId, reason: RefusedHello) -> Reaction {
@@ -375,6 +391,8 @@ impl std::fmt::Debug for ConnectionRequest {
     }
 }
 
+/// Patience with who is silent where there may be no descriptors for others.
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 /// So often it is looked at most whether somebody was silent for too long.
 const LOOK: Duration = Duration::from_millis(100);
 /// How many requests may wait for the owner, unless it says otherwise.

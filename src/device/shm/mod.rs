@@ -93,7 +93,7 @@ impl ShmTransport {
         let (listener, epoll) = Listener::watched(socket, BACKLOG, LISTENER)?;
         let medium = Shm { listener, ring_bytes: config.ring_bytes };
         let ShmConfig { id, eager_limit, queue_bytes, unbound_max, .. } = config;
-        let stream = StreamConfig { id, eager_limit, queue_bytes, unbound_max };
+        let stream = StreamConfig { id, eager_limit, queue_bytes, unbound_max, keeps_unbound: false };
         Ok(Self::over(medium, epoll, name.to_vec(), stream, memory))
     }
 }

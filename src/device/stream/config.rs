@@ -14,4 +14,6 @@ pub(in crate::device) struct StreamConfig {
     pub queue_bytes: usize,
     /// Connections that may be accepted and not bound; one more ends the oldest.
     pub unbound_max: usize,
+    /// Where there are no descriptors for more, those that are not bound stay, and who connects waits.
+    pub keeps_unbound: bool,
 }

@@ -264,6 +264,7 @@ impl Parts {
         match reaction {
             Reaction::Close => return Err(CloseReason::Here),
             Reaction::Bind(peer) => self.bind(link, peer).map_err(|_| CloseReason::Here)?,
+            Reaction::Keep => link.is_kept = true,
             Reaction::Continue => {}
         }
         if link.peer.is_none() {

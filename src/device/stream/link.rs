@@ -18,6 +18,8 @@ pub(super) struct Link<S> {
     pub(super) stream: S,
     pub(super) state: State,
     pub(super) peer: Option<PeerId>,
+    /// It is not ended to make room for others.
+    pub(super) is_kept: bool,
     /// Messages that came before it was bound.
     pub(super) unbound_messages: u32,
     pub(super) input: Input,
@@ -99,6 +101,7 @@ impl<S> Link<S> {
             stream,
             state,
             peer: None,
+            is_kept: false,
             unbound_messages: 0,
             input: Input::default(),
             out,

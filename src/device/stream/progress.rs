@@ -230,7 +230,7 @@ impl<M: Medium> StreamTransport<M> {
 
     /// There are no more descriptors: the oldest that nobody knows goes, or none is accepted for a while.
     fn make_room(&mut self) {
-        if !self.end_oldest_unbound() {
+        if self.config.keeps_unbound || !self.end_oldest_unbound() {
             self.medium.listener_mut().pause(&self.epoll);
         }
     }
@@ -260,7 +260,7 @@ fn has_news<S: Stream>(link: &link::Link<S>) -> bool {
 }
 
 fn is_unbound<S>(link: &link::Link<S>) -> bool {
-    link.peer.is_none() && link.state != State::Connecting
+    link.peer.is_none() && !link.is_kept && link.state != State::Connecting
 }
 
 /// Up to so many links are read from directly.

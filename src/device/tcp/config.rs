@@ -21,6 +21,9 @@ pub struct TcpConfig {
     pub queue_bytes: usize,
     /// Connections that may be accepted and not bound; one more ends the oldest.
     pub unbound_max: usize,
+    /// Where there are no descriptors for more, those that are not bound stay, and who connects waits: of a passive endpoint,
+    /// which has its own patience with them.
+    pub keeps_unbound: bool,
 }
 
 impl TcpConfig {
@@ -34,6 +37,7 @@ impl TcpConfig {
             eager_limit: 64 * 1024,
             queue_bytes: 1 << 20,
             unbound_max: 1024,
+            keeps_unbound: false,
         }
     }
 
@@ -44,7 +48,7 @@ impl TcpConfig {
     }
 
     pub(super) const fn stream(&self) -> StreamConfig {
-        let Self { id, eager_limit, queue_bytes, unbound_max, .. } = *self;
-        StreamConfig { id, eager_limit, queue_bytes, unbound_max }
+        let Self { id, eager_limit, queue_bytes, unbound_max, keeps_unbound, .. } = *self;
+        StreamConfig { id, eager_limit, queue_bytes, unbound_max, keeps_unbound }
     }
 }

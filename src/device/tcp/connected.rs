@@ -2,15 +2,11 @@
 //!
 //! Not here: what is said before a connection stands (the endpoint).
 
-use std::io;
-use std::net::TcpStream;
-
 use super::{LinkError, OpenError, Tcp, TcpConfig, TcpTransport};
 use crate::device::host_memory::HostMemory;
 use crate::device::sockets::listener::Listener;
 use crate::device::sockets::{address, sys};
-use crate::device::stream::StreamConfig;
-use crate::device::transport::{Listening, Taken};
+use crate::device::transport::{Listening, Taken, Transport};
 use crate::ids::LinkId;
 
 impl TcpTransport {
@@ -38,24 +34,19 @@ impl TcpTransport {
         let epoll = sys::Epoll::new().map_err(OpenError::of("epoll_create1"))?;
         Ok(Self::over(medium, epoll, name, config.stream(), memory))
     }
-
-    /// One of this connection alone.
-    fn of(stream: TcpStream, config: StreamConfig, memory: HostMemory) -> io::Result<(Self, LinkId)> {
-        let name = address::to_bytes(&stream.local_addr()?);
-        let mut transport = Self::over(Tcp::deaf(), sys::Epoll::new()?, name, config, memory);
-        let link = transport.take_in(stream)?;
-        Ok((transport, link))
-    }
 }
 
 impl Listening for TcpTransport {
-    fn take_out(&mut self, link: LinkId) -> Option<Taken> {
-        let stream = self.hand_out(link)?;
-        let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+    fn take_out(&mut self, link: LinkId) -> Result<Taken, LinkError> {
+        // What it takes comes first: without, the link stays where it is.
+        let epoll = sys::Epoll::new().map_err(|error| LinkError::of("epoll_create1", &error))?;
+        let unknown = LinkError::Unknown(link);
+        let (name, peer) = self.addresses(link).ok_or(unknown.clone())?;
+        let stream = self.hand_out(link).ok_or(unknown.clone())?;
         let (config, memory) = self.set_up_as();
-        let (transport, link) = Self::of(stream, config, memory).ok()?;
-        let (name, peer) = (address::to_bytes(&local), address::to_bytes(&peer));
-        Some(Taken { transport: Box::new(transport), link, name, peer })
+        let mut transport = Self::over(Tcp::deaf(), epoll, name.clone(), config, memory);
+        let link = transport.take_in(stream).map_err(|_| unknown)?;
+        Ok(Taken { transport: Box::new(transport), link, name, peer })
     }
 
     fn set_backlog(&mut self, backlog: u32) -> Result<(), LinkError> {

@@ -290,7 +290,7 @@ impl SimTransport {
                 return self.handle_segment(link, &segment, &payload, is_last);
             }
             match ear.handle_control(self.device, link, header) {
-                Reaction::Continue => {}
+                Reaction::Continue | Reaction::Keep => {}
                 Reaction::Bind(peer) => self.bind(link, peer).unwrap(),
                 Reaction::Close => self.close(link, false),
             }

@@ -207,8 +207,13 @@ impl<const IS_RING: bool> Scene<IS_RING> {
         let (listener, epoll, name) = Listener::open(address, 1, LISTENER).expect("a port is free");
         let bytes = Arc::new(Mutex::new(Bytes::default()));
         let medium = ToTheTest { listener, bytes: bytes.clone() };
-        let config =
-            StreamConfig { id: DeviceId(0), eager_limit: EAGER_LIMIT, queue_bytes: 1 << 20, unbound_max: 1 };
+        let config = StreamConfig {
+            id: DeviceId(0),
+            eager_limit: EAGER_LIMIT,
+            queue_bytes: 1 << 20,
+            unbound_max: 1,
+            keeps_unbound: false,
+        };
         let mut transport = StreamTransport::over(medium, epoll, name, config, trusted());
         let link = transport.open(b"the test").expect("there are descriptors");
         let mut ear = Recorder::default();

@@ -182,7 +182,7 @@ impl VerbsTransport {
     pub(super) fn react(&mut self, id: LinkId, taken: Result<Taken, Violation>) -> Result<(), CloseReason> {
         match taken {
             Ok(Taken::Whole) => return Ok(()),
-            Ok(Taken::Reaction(Reaction::Continue)) => {}
+            Ok(Taken::Reaction(Reaction::Continue | Reaction::Keep)) => {}
             Ok(Taken::Reaction(Reaction::Close)) => return Err(CloseReason::Here),
             Ok(Taken::Reaction(Reaction::Bind(peer))) => {
                 return self.bind_link(id, peer).map_err(|_| CloseReason::Here);
