@@ -3,7 +3,7 @@
 //! ```text
 //!          connect                  accepted
 //!  Fresh ───────────► Calling ─────────────────► Up ───────────────► Over
-//!                        │                       ▲   lost, shut down   ▲
+//!                        │                       ▲    lost, shut down  ▲
 //!                        │ rejected, failed      │ accept              │
 //!                        └───────────────────────┼────────────────────►┤
 //!                              Called ───────────┘   the caller is gone │
@@ -47,6 +47,8 @@ enum Stage {
     Called(Path, PeerId),
     Calling,
     Up,
+    /// Shut down here; its end is to be told.
+    Leaving,
     Over,
 }
 
@@ -84,13 +86,14 @@ impl Line {
 
     /// The connection has ended.
     pub(super) fn handle_lost(&mut self) {
-        if std::mem::replace(&mut self.stage, Stage::Over) == Stage::Up {
+        if matches!(std::mem::replace(&mut self.stage, Stage::Over), Stage::Up | Stage::Leaving) {
             self.events.push_back(ConnectionEvent::Shutdown);
         }
     }
 
+    /// Nobody will send anything any more.
     pub(super) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        matches!(self.stage, Stage::Leaving | Stage::Over)
     }
 
     pub(super) fn has_news(&self) -> bool {
@@ -168,7 +171,9 @@ impl Endpoint {
         let (path, peer) = match line.stage {
             Stage::Called(path, peer) => (path, peer),
             Stage::Over => return Err(ConnectError::Gone),
-            Stage::Fresh | Stage::Calling | Stage::Up => return Err(ConnectError::NotNow),
+            Stage::Fresh | Stage::Calling | Stage::Up | Stage::Leaving => {
+                return Err(ConnectError::NotNow);
+            }
         };
         let transport = self.transports.get_mut(usize::from(path.0.0));
         let is_bound = transport.is_some_and(|transport| transport.bind(path.1, peer).is_ok());
@@ -218,7 +223,7 @@ impl Endpoint {
 
     /// End the connection (`fi_shutdown(3)`). What was sent and told complete goes out, unless something is under way: that
     /// ends here and now, with its completions, and so does the connection. All posted receives are cancelled. The other side
-    /// is told; nothing more is told here.
+    /// is told, and here it is told when the connection is no more.
     ///
     /// # Errors
     /// There is no connection, or none any more.
@@ -226,7 +231,7 @@ impl Endpoint {
         let core = &mut self.core;
         core.check()?;
         let line = core.line.as_mut().filter(|line| line.stage == Stage::Up);
-        line.ok_or(ConnectError::NotNow)?.stage = Stage::Over;
+        line.ok_or(ConnectError::NotNow)?.stage = Stage::Leaving;
         let Some(peer) = core.peers.at(PEER) else { return Ok(()) };
         let State::Connected(path) = core.peers[peer].state else { return Ok(()) };
         self.send_notes_of(peer);

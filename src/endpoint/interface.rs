@@ -295,7 +295,8 @@ pub enum ConnectionEvent {
         /// What the other side said as it rejected it.
         data: Vec<u8>,
     },
-    /// The other side has ended it, or is gone (`FI_SHUTDOWN`). All that came before was told.
+    /// It has ended (`FI_SHUTDOWN`): the other side has ended it or is gone, and all that came before was told; or it was shut
+    /// down here, and is no more.
     Shutdown,
 }
 

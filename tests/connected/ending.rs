@@ -8,7 +8,7 @@ use tagmatch::endpoint::{
 };
 
 #[test]
-fn b38_whoever_shuts_down_has_its_cancelled_completions_then_and_the_other_one_shutdown() {
+fn b38_whoever_shuts_down_has_its_cancelled_completions_then_and_each_side_one_shutdown() {
     let Pair { mut world, .. } = Pair::new(Config::default());
     world.at(CALLED).post(&post(Space::Tagged, 1, 100, 1)).unwrap();
     world.send(CALLER, &message(Space::Tagged, 1, memory(b"there"), Level::Inject, 9));
@@ -31,10 +31,11 @@ fn b38_whoever_shuts_down_has_its_cancelled_completions_then_and_the_other_one_s
     world.received(CALLER, 2);
     assert_eq!(world.at(CALLER).shutdown(), Err(ConnectError::NotNow));
     assert_eq!(world.event(CALLED), ConnectionEvent::Shutdown);
+    assert_eq!(world.event(CALLER), ConnectionEvent::Shutdown, "it is no more");
     assert_eq!(world.completion(CALLED, 3), Completed::Cancelled, "nobody will send it");
     world.settle();
     assert_eq!(world.at(CALLED).poll_connection(), None, "once");
-    assert_eq!(world.at(CALLER).poll_connection(), None, "whoever shuts down knows");
+    assert_eq!(world.at(CALLER).poll_connection(), None, "once");
     for which in [CALLER, CALLED] {
         world.at(which).post(&post(Space::Tagged, 5, 100, 4)).unwrap();
         assert_eq!(world.completion(which, 4), Completed::Cancelled, "nobody will ever send it");
@@ -79,6 +80,7 @@ fn a_shutdown_ends_what_is_under_way_both_ways_before_it_returns() {
     assert_eq!(contexts, [1, 2, 3]);
     assert!(told[..2].iter().all(|done| done.what == Completed::Failed(Failure::Lost)), "{told:?}");
     assert_ne!(told[2].what, Completed::Sent);
+    assert_eq!(world.event(CALLER), ConnectionEvent::Shutdown, "it is no more");
     assert_eq!(world.event(CALLED), ConnectionEvent::Shutdown);
     assert_eq!(world.completion(CALLED, 30), Completed::Failed(Failure::Lost));
     world.settle();
@@ -105,10 +107,12 @@ fn b38_an_endpoint_that_is_closed_or_dropped_shuts_down_the_other_once() {
 }
 
 #[test]
-fn b38_both_may_shut_down_at_once_and_neither_is_told() {
+fn b38_both_may_shut_down_at_once_and_each_is_told_once() {
     let Pair { mut world, .. } = Pair::new(Config::default());
     world.at(CALLER).shutdown().unwrap();
     world.at(CALLED).shutdown().unwrap();
+    assert_eq!(world.event(CALLED), ConnectionEvent::Shutdown);
+    assert_eq!(world.event(CALLER), ConnectionEvent::Shutdown);
     world.settle();
     assert_eq!((world.at(CALLED).poll_connection(), world.at(CALLER).poll_connection()), (None, None));
 }

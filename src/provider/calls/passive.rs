@@ -105,7 +105,7 @@ pub(super) unsafe extern "C" fn open(
         let Ok(parameters) = Parameters::from_environment() else { return fail(abi::FI_EINVAL) };
         // SAFETY: the application's: null, or an info of `fi_getinfo`, or a copy.
         let template = unsafe { Template::read(fabric.api, info, &parameters) }?;
-        let source = template.source.ok_or(code(abi::FI_EINVAL))?;
+        let source = template.source;
         fabric.children.add();
         let state = State {
             of: Fid(std::ptr::null_mut()),

@@ -1,6 +1,6 @@
 //! The info of a request for a connection (`FI_CONNREQ`, `fi_cm(3)`): that of who listens, with the addresses of both sides.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::hints::Hints;
 use super::memory::{List, Place};
@@ -16,8 +16,8 @@ pub(in crate::provider) struct Template {
     offer: Offer,
     domain: String,
     fabric: String,
-    /// Where it shall listen.
-    pub(in crate::provider) source: Option<SocketAddr>,
+    /// Where it shall listen: everywhere, if nobody says so.
+    pub(in crate::provider) source: SocketAddr,
 }
 
 /// The info of a request. It is given back where nobody takes it.
@@ -50,7 +50,10 @@ impl Template {
             return fail(abi::FI_EINVAL);
         }
         let (domain, fabric) = (hints.domain_name.unwrap_or_default(), hints.fabric_name.unwrap_or_default());
-        Ok(Self { api, offer, domain, fabric, source: hints.source })
+        let is_v6 = u64::from(hints.address_format) == abi::FI_SOCKADDR_IN6;
+        let everywhere = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let source = hints.source.unwrap_or(SocketAddr::new(everywhere, 0));
+        Ok(Self { api, offer, domain, fabric, source })
     }
 
     /// The info of a request that came from there to here, and its handle.
