@@ -3,6 +3,10 @@
 //!
 //! Each model is run without the fences as well, and must fail then: else it would show nothing.
 
+#[path = "threads/device.rs"]
+mod device;
+#[path = "threads/fences.rs"]
+mod fences;
 #[allow(dead_code, unreachable_pub, reason = "it is the library's")]
 #[path = "../../src/domain/owner.rs"]
 mod owner;
@@ -25,7 +29,7 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static)
 /// The same without fences: some order is wrong.
 fn fails_without_fences(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
     let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        explore(preemptions, move || sync::without_fences(&model));
+        explore(preemptions, move || fences::without(&model));
     }));
     assert!(failed.is_err(), "nothing was found without the fences");
 }

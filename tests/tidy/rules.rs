@@ -138,7 +138,7 @@ const UNSAFE: [&str; 25] = [
     // Memory that is registered with a device.
     "sim/src/driver/card.rs",
     "sim/tests/device/",
-    "sim/tests/threads/sync.rs",
+    "sim/tests/threads/",
     "sim/tests/endpoint/",
     "hw-tests/src/verbs/",
     // Memory of the messages that are measured with.

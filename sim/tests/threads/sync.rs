@@ -4,7 +4,6 @@
 //! store to unlock. The queue promises less than crossbeam's: how long it is may be read late, unless something else stands
 //! between. So whatever holds with these does with those.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -16,29 +15,7 @@ use loom::sync::atomic::AtomicUsize;
 pub(super) use loom::sync::atomic::{AtomicBool, Ordering};
 pub(super) use std::sync::TryLockError;
 
-thread_local! {
-    /// All threads of a model are run by one.
-    static HAS_FENCES: Cell<bool> = const { Cell::new(true) };
-}
-
-/// Run without fences.
-pub(super) fn without_fences(model: &impl Fn()) {
-    struct Restore;
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            HAS_FENCES.set(true);
-        }
-    }
-    let _restore = Restore;
-    HAS_FENCES.set(false);
-    model();
-}
-
-pub(super) fn fence(order: Ordering) {
-    if HAS_FENCES.get() {
-        loom::sync::atomic::fence(order);
-    }
-}
+pub(super) use super::fences::fence;
 
 /// Steps that tests of the library itself hook into.
 #[derive(Clone, Copy, Debug)]

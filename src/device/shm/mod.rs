@@ -20,6 +20,7 @@ mod ring;
 mod slip;
 mod socket;
 mod stream;
+mod sync;
 
 #[cfg(test)]
 mod tests;

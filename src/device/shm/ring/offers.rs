@@ -1,9 +1,9 @@
 //! Memory that each side lets the other read by itself: a table of keys, addresses and lengths beside the rings.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::fence;
 
 use super::super::region::Area;
+use super::super::sync::fence;
 use super::{OFFERS, Rings, WORDS_A_RING, WORDS_AN_OFFER};
 
 impl Rings {

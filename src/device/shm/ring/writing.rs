@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::fence;
 
 use super::super::region::Region;
 use super::super::slip::{Beside, SLIP_BYTES};
+use super::super::sync::fence;
 use super::{Rings, WORDS_A_RING, Word, broken};
 use crate::device::sockets::sys::Part;
 

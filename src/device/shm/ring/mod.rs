@@ -18,10 +18,10 @@ mod writing;
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU64, fence};
 
 use super::region::{Area, Region, WORDS};
 use super::slip::SLIP_WORDS;
+use super::sync::{AtomicU64, fence};
 
 /// See the module.
 #[derive(Debug)]
