@@ -1,6 +1,10 @@
 //! Rings that two sides share: bytes come whole and in order, nobody who waits is forgotten, a side that dies leaves nothing
 //! half, and memory that was taken back is not taken for what has its place.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicU64;
 use loom::thread;
 
 use super::region::{Region, die_after, has_died};
@@ -224,4 +228,34 @@ fn memory_that_was_taken_back_is_not_taken_for_what_has_its_place() {
 #[test]
 fn it_is_without_the_fences() {
     fails_without_fences(None, offer_and_retract);
+}
+
+/// Memory is offered, taken back, and used for something else; the other side looks, reads it, and looks again.
+fn retract_and_use() {
+    let (maker, other) = sides(8);
+    let memory = Arc::new(AtomicU64::new(1));
+    let reused = memory.clone();
+    maker.offer(OLD, 0x1000, 10);
+    let using = thread::spawn(move || {
+        maker.retract(OLD);
+        reused.store(2, Relaxed);
+    });
+    if other.offer_of(OLD).is_some() {
+        let read = memory.load(Relaxed);
+        if other.offer_of(OLD).is_some() {
+            assert_eq!(read, 1, "what it was used for later was read, and stands");
+        }
+    }
+    using.join().expect("it ended");
+    assert_eq!(other.offer_of(OLD), None);
+}
+
+#[test]
+fn what_was_read_after_it_was_taken_back_does_not_stand() {
+    explore(None, retract_and_use);
+}
+
+#[test]
+fn it_stands_without_the_fences() {
+    fails_without_fences(None, retract_and_use);
 }

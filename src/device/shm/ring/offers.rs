@@ -13,9 +13,6 @@ impl Rings {
         if key == 0 || self.region.word(place).load(Relaxed) != 0 {
             return;
         }
-        // Whoever sees these words of a key's whose place was another's sees too that the other was taken back: `offer_of`
-        // has the fence that goes with this one.
-        fence(Release);
         self.region.word(place + 1).store(address, Relaxed);
         self.region.word(place + 2).store(length, Relaxed);
         self.region.word(place).store(key.into(), Release);
@@ -26,6 +23,9 @@ impl Rings {
         // Of a key that has no place, another's place stays as it is.
         let place = self.region.word(self.offered(self.out, key));
         let _ = place.compare_exchange(key.into(), 0, SeqCst, Relaxed);
+        // Whoever sees anything that is written from now on, be it in that memory or the words of another key in this place,
+        // sees too that this one was taken back: `offer_of` has the fence that goes with this one.
+        fence(Release);
     }
 
     /// Which memory of the other side's this one may read by this key: its address, and its bytes. What was read is good
