@@ -130,7 +130,7 @@ fn a_provider_that_is_not_there_is_refused_with_those_that_are() {
     assert_eq!(output.status.code(), Some(2));
     let said = complaints(&output);
     assert!(said.starts_with("tagmatch: no-such: libfabric has no provider of this name"), "{said}");
-    assert!(said.contains("; it has ") && said.contains("tcp"), "{said}");
+    assert!(said.contains("; it has ") && said.contains("tcp") && said.contains("called ucx"), "{said}");
     assert_eq!(said.lines().count(), 1, "one half says it: {said}");
 }
 

@@ -243,7 +243,7 @@ fn infos(library: &Library, provider: &str, address: IpAddr, wanted: usize) -> R
     }
     let why = library.words(isize::try_from(last).unwrap_or(isize::MIN));
     Err(format!(
-        "libfabric has no provider of this name with messages that have a tag ({why}); it has {}",
+        "libfabric has no provider of this name with messages that have a tag ({why}); it has {}; UCX is called ucx",
         there_are(library)
     ))
 }
