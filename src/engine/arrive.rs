@@ -360,7 +360,11 @@ impl Engine {
             if self.waiting.holds_back(waiter.message.envelope.source)
                 && self.offload.rules().hold(Clause::LaterOfSourceWait)
             {
-                self.waiting.push(Waiter { record: None, ..waiter });
+                // One that was of another sender until that was learned may have asked for a receive, which still is its.
+                let record = waiter.record.filter(|&index| {
+                    self.offload.record(index).is_some_and(|record| record.claimant == Some(waiter.ticket))
+                });
+                self.waiting.push(Waiter { record, ..waiter });
                 continue;
             }
             let still = waiter.record.filter(|&index| {

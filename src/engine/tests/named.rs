@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::hand::{Hand, NIC, OTHER, any, from, nic};
-use crate::engine::{CancelOutcome, Config, Kind, Receive};
+use crate::engine::{CancelOutcome, Config, End, Kind, Receive};
 use crate::ids::PeerId;
 use crate::offload::TagLayout;
-use crate::seam::{Answer, Buffer, Capabilities, Command, DataTarget, Event, MatchStage, Operation, Remote};
+use crate::seam::{
+    Answer, Buffer, Capabilities, Command, Data, DataError, DataTarget, Event, EventSink as _, MatchStage,
+    Operation, Remote,
+};
 
 fn named(hand: &Hand) -> Vec<u32> {
     let mut peers = BTreeSet::new();
@@ -139,4 +142,44 @@ fn what_a_nic_matched_of_a_connection_that_ended_has_no_word_for_the_next() {
         assert_eq!(received, [(1, word), (2, word), (3, 1)], "the connection of peer {ended} ended");
         hand.no_fault();
     }
+}
+
+#[test]
+fn a_dead_message_behind_another_of_the_sender_it_was_learned_to_have_fails_what_it_asked_back() {
+    let mut hand = Hand::new();
+    for context in 1..=4 {
+        hand.queued(any(context), context);
+    }
+    let handles: Vec<_> = hand.adds().into_iter().map(|(_, handle, _)| handle).collect();
+    for &handle in &handles {
+        hand.done(Operation::Add(handle), true, 0);
+    }
+    hand.other(1, 1);
+    // Of the same sender, who is not known yet: it asks for a receive of its own.
+    let second = hand.arrival(2, 9, false);
+    hand.engine.handle_event(OTHER, &Event::Arrived(second));
+    hand.commands(NIC);
+    hand.engine.resolve(PeerId(9), PeerId(1));
+    hand.tell(&Event::PathLost { peer: PeerId(5) });
+    let target = DataTarget::Message(second.message);
+    let lost = Data { target, length: 0, immediate: None, error: Some(DataError::PathLost) };
+    hand.engine.handle_event(OTHER, &Event::Data(lost));
+    hand.done(Operation::Del(handles[0]), true, 0);
+    // Two more wait; none of them has asked for the second receive.
+    hand.other(3, 2);
+    hand.other(4, 3);
+    hand.commands(NIC);
+    hand.done(Operation::Del(handles[1]), true, 0);
+    for &handle in &handles[2..] {
+        hand.done(Operation::Del(handle), true, 0);
+    }
+    hand.place(OTHER);
+    let ends = hand.completions();
+    let of = |context| ends.iter().filter(|c| c.context == context).map(|c| c.end).collect::<Vec<_>>();
+    assert!(matches!(of(2)[..], [End::Failed { error: DataError::PathLost, .. }]), "{ends:?}");
+    for (context, tag) in [(1, 1), (3, 3), (4, 4)] {
+        assert!(matches!(of(context)[..], [End::Received(message)] if message.tag.0 == tag), "{ends:?}");
+    }
+    assert_eq!((hand.engine.waiting(), hand.engine.depths()), (0, (0, 0)));
+    hand.no_fault();
 }
