@@ -1,13 +1,14 @@
 //! Devices that tell what they may not, beside whatever users do.
 //!
-//! However a device lies, every receive for one message ends once at the most; and when all devices have failed and all
+//! However a device lies, every receive for one message ends once at the most, and with a message whose tag fits
+//! where software decided; and when all devices have failed and all
 //! receives were cancelled, each has ended: nothing is lost with a device. The owner keeps its own promises: commands are
 //! submitted in order, and no more than there are.
 
 use std::collections::HashMap;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use tagmatch::engine::{ClaimId, Completion, Config, End, Engine, Kind, Posting, Receive};
+use tagmatch::engine::{ClaimId, Completion, Config, End, Engine, Kind, Posting, Receive, Received};
 use tagmatch::ids::{
     DeviceId, GroupId, Ignore, MessageToken, PeerId, ReceiveId, Source, Tag, TagHandle, TransferId,
 };
@@ -39,6 +40,8 @@ struct World {
     devices: u8,
     /// How often each receive for one message has ended, by context.
     ended: HashMap<u64, u32>,
+    /// What each that was posted looks for.
+    patterns: HashMap<u64, Pattern>,
     receives: Vec<ReceiveId>,
     claims: Vec<ClaimId>,
     handles: Vec<TagHandle>,
@@ -71,9 +74,20 @@ impl World {
         if bool::arbitrary(input)? {
             let _ = engine.add_bounce_buffer(DeviceId(0), Buffer::new(0x9000, 1024));
         }
-        let (ended, receives, claims) = (HashMap::new(), Vec::new(), Vec::new());
+        let (ended, patterns, receives, claims) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
         let (handles, transfers) = (Vec::new(), Vec::new());
-        Ok(Self { engine, devices, ended, receives, claims, handles, transfers, tokens: 0, posted: 0 })
+        Ok(Self {
+            engine,
+            devices,
+            ended,
+            patterns,
+            receives,
+            claims,
+            handles,
+            transfers,
+            tokens: 0,
+            posted: 0,
+        })
     }
 
     fn step(&mut self, input: &mut Unstructured<'_>) -> Result<()> {
@@ -100,6 +114,7 @@ impl World {
         let kind = if is_once { Kind::Once } else { Kind::Multi { least: u64::from(u8::arbitrary(input)?) } };
         let receive =
             Receive { pattern: pattern(input)?, buffer: buffer(input)?, context: self.posted, kind };
+        self.patterns.insert(self.posted, receive.pattern);
         if is_once {
             self.ended.insert(self.posted, 0);
         }
@@ -273,6 +288,13 @@ impl World {
 
     fn hear(&mut self) {
         while let Some(Completion { context, end }) = self.engine.poll_completion() {
+            // What a device has matched lies in the buffer already, whatever it is; that is a fault.
+            if let (End::Received(received @ Received { matched_by: None, .. }), Some(pattern)) =
+                (end, self.patterns.get(&context))
+            {
+                let differs = (received.tag.0 ^ pattern.tag.0) & pattern.ignore.mask();
+                assert_eq!(differs, 0, "receive {context} of {pattern:?} holds {received:?}");
+            }
             if let Some(ended) = self.ended.get_mut(&context) {
                 *ended += 1;
                 assert_eq!(*ended, 1, "receive {context} ended again: {end:?}");
