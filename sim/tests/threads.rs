@@ -3,10 +3,8 @@
 //!
 //! Each model is run without the fences as well, and must fail then: else it would show nothing.
 
-#[path = "threads/device.rs"]
+#[path = "threads/device/mod.rs"]
 mod device;
-#[path = "threads/fences.rs"]
-mod fences;
 #[allow(dead_code, unreachable_pub, reason = "it is the library's")]
 #[path = "../../src/domain/owner.rs"]
 mod owner;
@@ -14,6 +12,8 @@ mod owner;
 mod owners;
 #[path = "threads/sync.rs"]
 mod sync;
+
+use std::sync::atomic::Ordering;
 
 // What the owner lock sees above it.
 use tagmatch::domain::{Domain, Handle, NotPosted, Posted, Refusal};
@@ -26,10 +26,14 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static)
     builder.check(model);
 }
 
-/// The same without fences: some order is wrong.
-fn fails_without_fences(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
+/// The same without fences of this order: some order of steps is wrong.
+fn fails_without_fences(
+    order: Ordering,
+    preemptions: Option<usize>,
+    model: impl Fn() + Sync + Send + 'static,
+) {
     let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        explore(preemptions, move || fences::without(&model));
+        explore(preemptions, move || sync::without_fences(order, &model));
     }));
     assert!(failed.is_err(), "nothing was found without the fences");
 }

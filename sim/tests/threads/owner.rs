@@ -1,5 +1,7 @@
 //! The owner lock and its queue: nothing is stranded, nothing is done twice, a thread's works are done in its order.
 
+use std::sync::atomic::Ordering;
+
 use loom::sync::Arc;
 use loom::thread;
 
@@ -92,7 +94,7 @@ fn a_full_queue_refuses_and_loses_nothing() {
 
 #[test]
 fn work_is_stranded_without_the_fences() {
-    fails_without_fences(None, posting(2, &[1, 1]));
+    fails_without_fences(Ordering::SeqCst, None, posting(2, &[1, 1]));
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! The primitives under the owner lock, of loom.
+//! The primitives under the owner lock and the rings, of loom.
 //!
 //! The mutex is as `std`'s over a futex: one exchange to lock, whose failure is a relaxed look and may be at what was before; one
 //! store to unlock. The queue promises less than crossbeam's: how long it is may be read late, unless something else stands
 //! between. So whatever holds with these does with those.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -15,7 +16,29 @@ use loom::sync::atomic::AtomicUsize;
 pub(super) use loom::sync::atomic::{AtomicBool, Ordering};
 pub(super) use std::sync::TryLockError;
 
-pub(super) use super::fences::fence;
+thread_local! {
+    /// All threads of a model are run by one.
+    static WITHOUT: Cell<Option<Ordering>> = const { Cell::new(None) };
+}
+
+/// Run without fences of this order.
+pub(super) fn without_fences(order: Ordering, model: &impl Fn()) {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            WITHOUT.set(None);
+        }
+    }
+    let _restore = Restore;
+    WITHOUT.set(Some(order));
+    model();
+}
+
+pub(super) fn fence(order: Ordering) {
+    if WITHOUT.get() != Some(order) {
+        loom::sync::atomic::fence(order);
+    }
+}
 
 /// Steps that tests of the library itself hook into.
 #[derive(Clone, Copy, Debug)]
@@ -143,5 +166,25 @@ impl<W> Queue<W> {
         let work = works.pop_front()?;
         self.len.fetch_sub(1, Ordering::Relaxed);
         Some(work)
+    }
+}
+
+/// A byte that is no atomic: that two threads have it at once is found.
+#[derive(Debug)]
+pub(super) struct Byte(UnsafeCell<u8>);
+
+impl Byte {
+    pub(super) fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    pub(super) fn get(&self) -> u8 {
+        // SAFETY: loom looks whether nobody writes it meanwhile.
+        self.0.with(|byte| unsafe { *byte })
+    }
+
+    pub(super) fn set(&self, value: u8) {
+        // SAFETY: loom looks whether nobody else has it.
+        self.0.with_mut(|byte| unsafe { *byte = value });
     }
 }
