@@ -106,9 +106,14 @@ impl Stage {
         command
     }
 
-    /// Started, and so far that the machine has said `begun`.
+    /// Started, and so far that the machine has said `begun`. Signals mean to it what they mean by default, whatever they do to
+    /// these tests: under `nohup` a hang-up is nothing.
     pub(crate) fn begun(&self, arguments: &[&str]) -> (Child, BufReader<ChildStdout>) {
-        let mut child = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let run = self.command(arguments);
+        let mut command = Command::new("env");
+        command.arg("--default-signal").arg(run.get_program()).args(run.get_args());
+        command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
