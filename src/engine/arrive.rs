@@ -2,7 +2,7 @@
 
 use crate::ids::{DeviceId, ReceiveId};
 use crate::matching::{Arrived, Elsewhere, Envelope};
-use crate::offload::{Clause, Place, Reason, Record};
+use crate::offload::{Clause, Place, Reason};
 use crate::seam::{Answer, Arrival, Buffer, DataError};
 
 use super::completion::{Completion, End};
@@ -390,13 +390,7 @@ impl Engine {
     fn decide_waiter(&mut self, waiter: Waiter) -> bool {
         let message = waiter.message;
         if waiter.dead.is_some() {
-            // Its ticket will be another's.
-            let claims = |record: &&mut Record| record.claimant == Some(waiter.ticket);
-            if let Some(record) =
-                waiter.record.and_then(|index| self.offload.record_mut(index)).filter(claims)
-            {
-                record.claimant = None;
-            }
+            // What it has asked for is nobody's now: its ticket is dealt to no other.
             self.decided_after_waiting(&message);
             return true;
         }

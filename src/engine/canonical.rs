@@ -19,7 +19,7 @@ impl Engine {
             }
         }
         out.push(SEPARATOR);
-        self.offload.canonical(out, name);
+        self.offload.canonical(out, name, &|ticket| self.waiting.place(ticket));
         let record_name =
             |index: usize| self.offload.record(index).map_or(u64::MAX, |record| name(record.receive));
         self.renamed.canonical(out);

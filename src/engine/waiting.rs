@@ -73,11 +73,8 @@ impl Waiting {
         self.list.iter().map(|waiter| waiter.message.held.app_ctx)
     }
 
+    /// A number that no message had before: whoever is named by one that waits no more means nobody, never another.
     pub(super) fn ticket(&mut self) -> u64 {
-        // Small numbers again when nobody waits: two states that behave alike then look alike.
-        if self.list.is_empty() {
-            self.next_ticket = 0;
-        }
         self.next_ticket += 1;
         self.next_ticket - 1
     }
@@ -144,11 +141,17 @@ impl Waiting {
         }
     }
 
+    /// Its place among those that wait, counted from 1; 0: it does not wait, and what it has asked for is nobody's.
+    pub(super) fn place(&self, ticket: u64) -> u64 {
+        let at = self.list.iter().position(|waiter| waiter.ticket == ticket);
+        at.map_or(0, |at| at as u64 + 1)
+    }
+
+    /// Tickets go by place ([`Waiting::place`]), so that two states that behave alike look alike.
     pub(super) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(usize) -> u64) {
         out.push(self.list.len() as u64);
         for waiter in &self.list {
             out.extend([
-                waiter.ticket,
                 waiter.message.held.token.0,
                 u64::from(waiter.message.held.app_ctx),
                 waiter.record.map_or(0, |record| name(record).saturating_add(1)),

@@ -439,12 +439,18 @@ impl Offload {
         self.mirror.in_order().into_iter().filter(is_there).map(|index| self.mirror.handle(index)).collect()
     }
 
-    /// Everything that decides about the future, for counting states. `name` gives a receive its number.
-    pub(crate) fn canonical(&self, out: &mut Vec<u64>, name: &dyn Fn(ReceiveId) -> u64) {
+    /// Everything that decides about the future, for counting states. `name` gives a receive its number, `place` a
+    /// message that has asked for one its place among those that wait (0: it waits no more).
+    pub(crate) fn canonical(
+        &self,
+        out: &mut Vec<u64>,
+        name: &dyn Fn(ReceiveId) -> u64,
+        place: &dyn Fn(u64) -> u64,
+    ) {
         if self.nics.get(self.only).is_some_and(|nic| nic.taken() > 0) {
             let mut stirred = self.clone();
             stirred.stir();
-            return stirred.canonical(out, name);
+            return stirred.canonical(out, name, place);
         }
         let order = self.mirror.in_order();
         let of = |index: usize| self.mirror.record(index).map_or(u64::MAX, |record| name(record.receive));
@@ -457,7 +463,7 @@ impl Offload {
                 u64::from(record.del_outstanding)
                     | u64::from(record.cancel) << 1
                     | u64::from(record.slot_kept) << 2,
-                record.claimant.map_or(0, |claimant| claimant + 1),
+                record.claimant.map_or(0, place),
                 u64::from(record.bounce.is_some()),
             ]);
             for nic in &self.nics {
