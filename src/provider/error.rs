@@ -39,10 +39,22 @@ pub(super) fn integer(body: impl FnOnce() -> Outcome<c_int>) -> c_int {
 /// The body of a call that returns an `ssize_t`.
 #[inline]
 pub(super) fn size(body: impl FnOnce() -> Outcome<usize>) -> ssize_t {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value.cast_signed(),
-        Ok(Err(Code(code))) => -(code as ssize_t),
-        Err(_) => -(code(abi::FI_EOTHER).0 as ssize_t),
+    sized(|| signed(body()))
+}
+
+/// The same of a body that has its outcome in one word. The calls of every message and every poll have it so from the
+/// state on: an [`Outcome`] is put together in memory from narrow pieces and read back in wide ones, which is waited for.
+#[inline]
+pub(super) fn sized(body: impl FnOnce() -> ssize_t) -> ssize_t {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(-(code(abi::FI_EOTHER).0 as ssize_t))
+}
+
+/// What a call returns for an outcome.
+#[inline]
+pub(super) const fn signed(outcome: Outcome<usize>) -> ssize_t {
+    match outcome {
+        Ok(value) => value.cast_signed(),
+        Err(Code(code)) => -(code as ssize_t),
     }
 }
 

@@ -4,13 +4,16 @@
 //! Every other level shares a domain's state between calls that may come at once, and locks. A thread of the
 //! provider's own (automatic progress) locks in any case.
 
-use crate::domain::{Domain, Handle, Owner, Refusal, Unsynchronised};
+use std::sync::Mutex;
+
+use crate::domain::{Domain, Handle, Refusal, Unsynchronised};
 
 /// A value for one call at a time.
 #[allow(clippy::large_enum_variant, reason = "there is one a domain")]
 pub(super) enum Turn<T> {
-    /// Locked.
-    Shared(Owner<T, NoWork>),
+    /// Locked. No work is handed to whoever has it ([`NoWork`]), so that [`Owner`](crate::domain::Owner) with its queue and
+    /// the fence for that would only cost.
+    Shared(Mutex<T>),
     /// Serialised by the application.
     Promised(Promised<T>),
 }
@@ -28,7 +31,7 @@ impl<T: Handle<NoWork>> Turn<T> {
         if is_promised {
             Self::Promised(Promised(Unsynchronised::new(value)))
         } else {
-            Self::Shared(Owner::new(value, 1))
+            Self::Shared(Mutex::new(value))
         }
     }
 
@@ -36,7 +39,9 @@ impl<T: Handle<NoWork>> Turn<T> {
     #[inline]
     pub(super) fn with<R>(&self, call: impl FnOnce(&mut T) -> R) -> Result<R, Refusal> {
         match self {
-            Self::Shared(owner) => owner.with(call),
+            Self::Shared(value) => {
+                value.lock().map(|mut value| call(&mut value)).map_err(|_| Refusal::Panicked)
+            }
             Self::Promised(promised) => promised.0.with(call),
         }
     }

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use libc::{c_int, c_void};
+use libc::{c_int, c_void, ssize_t};
 
 use super::object::{Children, Hold, head, no_control, operations};
 use super::unsupported::NONE;
 use super::{counter, endpoint, event_queue, fabric, poll, queue, region, vector};
 use crate::provider::abi::{self, fi_info, fi_ops, fi_ops_domain, fid, fid_domain, fid_ep};
-use crate::provider::error::{Outcome, code, fail, integer};
+use crate::provider::error::{Outcome, code, fail, integer, signed};
 use crate::provider::parameters::Parameters;
 use crate::provider::state::State;
 use crate::provider::state::queue::Waiting;
@@ -203,6 +203,15 @@ impl Core {
     #[inline]
     pub(super) fn with<R>(&self, call: impl FnOnce(&mut State) -> Outcome<R>) -> Outcome<R> {
         self.turn.with(call)?
+    }
+
+    /// The same for what is called for every message, with its outcome in one word ([`sized`](crate::provider::error::sized)).
+    #[inline]
+    pub(super) fn size(&self, call: impl FnOnce(&mut State) -> Outcome<usize>) -> ssize_t {
+        match self.turn.with(|state| signed(call(state))) {
+            Ok(size) => size,
+            Err(refusal) => signed(Err(refusal.into())),
+        }
     }
 }
 

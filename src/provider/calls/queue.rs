@@ -15,7 +15,7 @@ use crate::provider::abi::{
     self, fi_cq_attr, fi_cq_err_entry, fi_cq_tagged_entry, fi_ops, fi_ops_cq, fid, fid_cq, fid_domain,
     version,
 };
-use crate::provider::error::{Outcome, fail, integer, size};
+use crate::provider::error::{Outcome, fail, integer, signed, size, sized};
 use crate::provider::state::queue::{Entry, Queue};
 use crate::provider::state::{State, Target};
 
@@ -104,15 +104,17 @@ impl Object {
         &self.extra.wait
     }
 
-    /// Read into memory of the application's.
+    /// Read into memory of the application's. What the call returns.
     ///
     /// # Safety
     /// Room for so many entries, and for so many sources or null.
     #[inline]
-    unsafe fn read(&self, buffer: *mut c_void, count: usize, sources: *mut u64) -> Outcome<usize> {
+    unsafe fn read(&self, buffer: *mut c_void, count: usize, sources: *mut u64) -> ssize_t {
         let size = self.extra.size;
-        given(buffer, count)?;
-        self.domain.with(|state| {
+        if let Err(code) = given(buffer, count) {
+            return signed(Err(code));
+        }
+        self.domain.size(|state| {
             state.read(self.index, count, |place, entry| {
                 let shown = shown(entry);
                 // SAFETY: the caller's: there is room behind what was read before.
@@ -181,7 +183,7 @@ unsafe extern "C" fn read(cq: *mut fid_cq, buffer: *mut c_void, count: size_t) -
     // SAFETY: the application's: an open queue.
     let object = unsafe { of(cq) };
     // SAFETY: the application's: room for so many entries.
-    size(|| unsafe { object.read(buffer, count, std::ptr::null_mut()) })
+    sized(|| unsafe { object.read(buffer, count, std::ptr::null_mut()) })
 }
 
 unsafe extern "C" fn read_from(
@@ -193,7 +195,7 @@ unsafe extern "C" fn read_from(
     // SAFETY: the application's: an open queue.
     let object = unsafe { of(cq) };
     // SAFETY: the application's: room for so many entries and sources.
-    size(|| unsafe { object.read(buffer, count, sources) })
+    sized(|| unsafe { object.read(buffer, count, sources) })
 }
 
 unsafe extern "C" fn wait_and_read(
@@ -216,15 +218,15 @@ unsafe extern "C" fn wait_and_read_from(
     _: *const c_void,
     timeout: c_int,
 ) -> ssize_t {
-    size(|| {
+    sized(|| {
         // SAFETY: the application's: an open queue.
         let object = unsafe { of(cq) };
-        let Some(set) = object.wait().set() else { return fail(abi::FI_ENOSYS) };
+        let Some(set) = object.wait().set() else { return signed(fail(abi::FI_ENOSYS)) };
         let deadline = waiting::deadline(timeout);
         loop {
             // SAFETY: the application's: room for so many entries and sources.
             let outcome = unsafe { object.read(buffer, count, sources) };
-            if outcome != fail(abi::FI_EAGAIN) {
+            if outcome != signed(fail(abi::FI_EAGAIN)) {
                 return outcome;
             }
             let is_idle = object.domain.with(|state| {
@@ -233,9 +235,12 @@ unsafe extern "C" fn wait_and_read_from(
                 }
                 // A signal that comes from here on wakes, and is taken in the next round.
                 Ok(has_nothing(state, object.index))
-            })?;
-            if !waiting::wait(Some(set), deadline, is_idle) {
-                return fail(abi::FI_EAGAIN);
+            });
+            let is_over = is_idle.map(|is_idle| !waiting::wait(Some(set), deadline, is_idle));
+            match is_over {
+                Ok(false) => {}
+                Ok(true) => return signed(fail(abi::FI_EAGAIN)),
+                Err(code) => return signed(Err(code)),
             }
         }
     })

@@ -8,7 +8,7 @@ use super::endpoint::{Object, of};
 use super::memory::{Stretches, address, one, payload};
 use crate::endpoint::Space;
 use crate::provider::abi::{self, fid_ep};
-use crate::provider::error::{fail, size};
+use crate::provider::error::{fail, sized};
 use crate::provider::state::transfer::{Flags, Incoming, Memory, Outgoing};
 
 /// Which messages a call is about, and whose they are.
@@ -76,7 +76,7 @@ pub(super) unsafe fn receive(
     let object = unsafe { of(ep) };
     let Ok(memory) = one(buffer, length) else { return missing(object) };
     let incoming = envelope.incoming(memory, context, Flags::OfEndpoint);
-    size(|| object.domain.with(|state| state.receive(object.index, &incoming)))
+    sized(|| object.domain.size(|state| state.receive(object.index, &incoming)))
 }
 
 /// # Safety
@@ -135,7 +135,7 @@ pub(super) unsafe fn send(
     let payload = unsafe { payload(buffer, length, object.is_injecting()) };
     let Ok(payload) = payload else { return missing(object) };
     let outgoing = envelope.outgoing(payload, data, context, Flags::OfEndpoint);
-    size(|| object.domain.with(|state| state.send(object.index, &outgoing)))
+    sized(|| object.domain.size(|state| state.send(object.index, &outgoing)))
 }
 
 /// # Safety
@@ -194,7 +194,7 @@ pub(super) unsafe fn inject(
     // SAFETY: the caller's.
     let Ok(payload) = (unsafe { payload(buffer, length, true) }) else { return missing(object) };
     let outgoing = envelope.outgoing(payload, data, std::ptr::null_mut(), Flags::Silent);
-    size(|| object.domain.with(|state| state.send(object.index, &outgoing)))
+    sized(|| object.domain.size(|state| state.send(object.index, &outgoing)))
 }
 
 /// The call names memory that it does not give.
