@@ -237,11 +237,14 @@ fn no_tags_at_all_leads_to_software_alone() {
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn a_device_that_nobody_knows_is_repeated_with_what_there_could_be() {
-    for name in ["sofft", ""] {
-        let output = tagmatch(&["replay", "--device", name]);
+    let (replay, bench) = ("none, soft, hca, verbs, or ", "none, soft, tcp, rxe, hca, verbs, or ");
+    for (command, name, names) in
+        [("replay", "sofft", replay), ("replay", "", replay), ("bench", "sofft", bench)]
+    {
+        let output = tagmatch(&[command, "--device", name]);
         assert_eq!(code(&output), Some(2));
         let said = complaints(&output);
-        assert!(said.contains(&format!("--device {name:?}: it takes none, soft, hca, verbs, or ")), "{said}");
+        assert!(said.contains(&format!("--device {name:?}: it takes {names}")), "{said}");
         assert!(said.contains("\nWithout a card try --device hca"), "{said}");
     }
 }

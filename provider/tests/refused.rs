@@ -164,6 +164,19 @@ fn counters_that_cannot_be_written_at_the_end_fail_no_call() {
 }
 
 #[test]
+fn a_file_of_counters_that_cannot_be_made_is_named_with_its_cause() {
+    const NAME: &str = "a_file_of_counters_that_cannot_be_made_is_named_with_its_cause";
+    const FILE: &str = "/no-such-directory/counters";
+    if is_set("FI_TAGMATCH_STATS", FILE) {
+        drop(Side::new());
+        return;
+    }
+    let said = said(&again(NAME, "FI_TAGMATCH_STATS", FILE));
+    let line = format!("tagmatch: FI_TAGMATCH_STATS={FILE}: No such file or directory");
+    assert_eq!(said.matches(&line).count(), 1, "a line a domain: {said}");
+}
+
+#[test]
 fn an_interface_that_is_chosen_is_the_only_one_also_where_an_address_is_given() {
     const NAME: &str = "an_interface_that_is_chosen_is_the_only_one_also_where_an_address_is_given";
     if is_set("FI_TAGMATCH_IFACE", "no-such-interface") {

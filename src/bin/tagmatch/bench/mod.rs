@@ -176,9 +176,7 @@ impl Run<'_> {
                 self.report.devices.push(measured);
                 Ok(())
             }
-            Err(Trouble::Absent(why)) if is_asked_for => {
-                Err((format!("--device {name}: {why}"), End::Unusable))
-            }
+            Err(Trouble::Absent(why)) if is_asked_for => Err((refused(device, &why), End::Unusable)),
             Err(Trouble::Absent(why)) => {
                 self.report.absent.push(Absent { device: name.into(), why });
                 Ok(())
@@ -220,6 +218,24 @@ impl Run<'_> {
         let left_out = measured.map_err(|what| (what, End::Disagreement))?;
         one::note_left_out(&mut report.notes, left_out);
         Ok(())
+    }
+}
+
+/// Why a device that was asked for is not measured. A name that no device has may be a slip in one of the others.
+fn refused(device: &Device, why: &str) -> String {
+    match device {
+        Device::Verbs(name) => format!(
+            "--device {}: {}{why}\nWithout a card try --device hca, which is a simulated one, or --device soft.",
+            name.as_ref().map_or("verbs".into(), |name| format!("{name:?}")),
+            if name.is_some() {
+                "it takes none, soft, tcp, rxe, hca, verbs, or a device's name; "
+            } else {
+                ""
+            }
+        ),
+        Device::None | Device::Soft | Device::Tcp | Device::Rxe | Device::Hca => {
+            format!("--device {}: {why}", device.name())
+        }
     }
 }
 
