@@ -5,6 +5,8 @@
 #[path = "tidy/arrows.rs"]
 mod arrows;
 mod common;
+#[path = "tidy/pages.rs"]
+mod pages;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/samples.rs"]
@@ -140,6 +142,15 @@ fn the_table_of_scenarios_names_every_test_of_one_and_no_other() {
     let page = page.unwrap_or_else(|| panic!("docs/scenarios.md is gone"));
     let wrong = scenarios::wrong_rows(&page.text, &texts);
     assert!(wrong.is_empty(), "docs/scenarios.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_tables_of_manual_pages_name_tests_and_files_that_there_are() {
+    let texts = texts();
+    let page = texts.iter().find(|text| text.path == "docs/fi_cm.md");
+    let page = page.unwrap_or_else(|| panic!("docs/fi_cm.md is gone"));
+    let wrong = pages::wrong_rows(&page.text, &texts);
+    assert!(wrong.is_empty(), "docs/fi_cm.md:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -252,6 +252,32 @@ fn calls_at_the_wrong_time_and_of_the_wrong_object_are_refused_and_change_nothin
 }
 
 #[test]
+fn who_is_to_listen_is_named_as_endpoints_are_and_no_more_once_it_listens() {
+    let host = Host::new();
+    let listener = Listener::unbound(&host);
+    let name = |address: [u8; 4]| [&2_u16.to_ne_bytes()[..], &[0, 0], &address, &[0; 8]].concat();
+    for nobody in [[224, 0, 0, 1], [255; 4]] {
+        assert_eq!(listener.set_name(&name(nobody)), minus(abi::FI_EADDRNOTAVAIL), "{nobody:?}");
+    }
+    assert_eq!(listener.set_name(&name([127, 0, 0, 9])[..15]), minus(abi::FI_EINVAL), "half an address");
+    // That of every interface is nobody's that a peer could call.
+    assert_eq!(listener.set_name(&name([0; 4])), 0);
+    assert_ne!(listener.name()[4..8], [0; 4]);
+    assert_eq!(listener.set_name(&name([127, 0, 0, 9])), 0);
+    listener.bind(&host);
+    assert_eq!(listener.listen(), 0);
+    let own = listener.name();
+    assert_eq!(own[4..8], [127, 0, 0, 9]);
+    assert_ne!(own[2..4], [0, 0], "it was given a port");
+    assert_eq!(listener.set_name(&name([127, 0, 0, 1])), minus(abi::FI_EOPBADSTATE));
+    assert_eq!(listener.name(), own);
+    let client = host.endpoint();
+    assert_eq!(client.connect(&own, b""), 0);
+    let (request, _) = host.request(&listener);
+    assert_eq!(listener.reject(request, b""), 0);
+}
+
+#[test]
 fn as_many_requests_wait_as_the_backlog_says_and_none_is_lost() {
     let host = Host::new();
     let listener = Listener::new(&host);

@@ -457,10 +457,14 @@ impl End<'_> {
 impl Listener {
     pub(crate) fn new(host: &Host) -> Self {
         let listener = Self::unbound(host);
-        // SAFETY: open objects.
-        assert_eq!(unsafe { bind(listener.pep, host.eq, 0) }, 0);
+        listener.bind(host);
         assert_eq!(listener.listen(), 0);
         listener
+    }
+
+    pub(crate) fn bind(&self, host: &Host) {
+        // SAFETY: open objects.
+        assert_eq!(unsafe { bind(self.pep, host.eq, 0) }, 0);
     }
 
     /// One without an event queue, which does not listen.
@@ -488,6 +492,13 @@ impl Listener {
     pub(crate) fn set_backlog(&self, mut backlog: c_int) -> isize {
         // SAFETY: an open passive endpoint, and an integer.
         wide(unsafe { control(self.pep, abi::FI_BACKLOG, (&raw mut backlog).cast()) })
+    }
+
+    pub(crate) fn set_name(&self, name: &[u8]) -> isize {
+        // SAFETY: an open passive endpoint, and so many bytes.
+        wide(unsafe {
+            ((*(*self.pep).cm).setname)(self.pep.cast(), name.as_ptr().cast_mut().cast(), name.len())
+        })
     }
 
     pub(crate) fn name_into(&self, room: &mut [u8], mut length: usize) -> (isize, usize) {

@@ -18,7 +18,7 @@ use crate::provider::address::Name;
 use crate::provider::arrays::many;
 use crate::provider::clock::now;
 use crate::provider::error::{Outcome, code, fail, integer, size};
-use crate::provider::info::Template;
+use crate::provider::info::{Template, own_address};
 use crate::provider::parameters::Parameters;
 use crate::provider::state::events::{Event, Events, Failed, Fid, Source};
 use crate::provider::transports;
@@ -300,9 +300,10 @@ unsafe extern "C" fn set_name(fid: *mut fid, address: *mut c_void, length: size_
         }
         // SAFETY: the application's: so many bytes.
         let bytes = unsafe { many(address.cast::<u8>(), length) }?;
-        let source = Name::decode(bytes).ok_or(code(abi::FI_EINVAL))?.address();
         // SAFETY: the application's: an open passive endpoint.
-        let mut state = unsafe { of(fid.cast()) }.state();
+        let core = unsafe { of(fid.cast()) };
+        let source = own_address(bytes, &core.parameters)?;
+        let mut state = core.state();
         if state.endpoint.is_some() {
             return fail(abi::FI_EOPBADSTATE);
         }
