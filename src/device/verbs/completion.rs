@@ -5,6 +5,7 @@
 //! sends, and for receives without tag matching. What is decoded here is decoded by flags (TM-CONTRACT 15.6).
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 
@@ -39,17 +40,32 @@ pub struct Completion {
     pub app_ctx: u32,
 }
 
-/// A completion at which the queue is: read piece by piece as it is wanted, so that what most completions are is read
-/// to where it is to lie.
-#[derive(Clone, Copy, Debug)]
-pub struct Current<'a> {
+/// An open poll section, which is at a completion: that is read piece by piece as it is wanted, so that what most
+/// completions are is read to where it is to lie.
+///
+/// The section ends with this, also when whoever takes the completions panics, since the library holds a lock in it.
+#[derive(Debug)]
+pub struct Section<'a> {
     queue: *mut types::ibv_cq_ex,
     read: &'a Accessors,
-    /// Where tag-matching information is read to.
-    info: *mut types::ibv_wc_tm_info,
 }
 
-impl Current<'_> {
+impl Section<'_> {
+    /// Go on to the next completion. False: there is none, and the section is at none; it is of no more use.
+    ///
+    /// # Errors
+    /// The queue is broken, and the section is of no more use. What was taken before stands.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) -> Result<bool, PollError> {
+        // SAFETY: a section is open.
+        let result = unsafe { (self.read.next_poll)(self.queue) };
+        match result {
+            0 => Ok(true),
+            libc::ENOENT => Ok(false),
+            result => Err(PollError { result }),
+        }
+    }
+
     /// Whether it is a match with all of its data and no immediate. Flags decide (TM-CONTRACT 15.6): this needs no opcode.
     #[inline(always)]
     #[must_use]
@@ -91,17 +107,18 @@ impl Current<'_> {
     #[inline(always)]
     #[must_use]
     pub fn tag_and_app_ctx(&self) -> (u64, u32) {
-        // SAFETY: a section is open at a completion, as long as this is there, and so is the place read to.
-        unsafe { (self.read.tm_info)(self.queue, self.info) };
-        // SAFETY: the place is there, and was written before.
-        let types::ibv_wc_tm_info { tag, r#priv: app_ctx } = unsafe { *self.info };
+        let mut info = MaybeUninit::<types::ibv_wc_tm_info>::uninit();
+        // SAFETY: a section is open at a completion, as long as this is there, and the call writes all of the place.
+        unsafe { (self.read.tm_info)(self.queue, info.as_mut_ptr()) };
+        // SAFETY: it was written.
+        let types::ibv_wc_tm_info { tag, r#priv: app_ctx } = unsafe { info.assume_init() };
         (tag, app_ctx)
     }
 
     /// All of it.
     #[inline(always)]
     #[must_use]
-    pub fn completion(self) -> Completion {
+    pub fn completion(&self) -> Completion {
         // SAFETY: a section is open at a completion, as long as this is there.
         unsafe { self.read.completion(self.queue) }
     }
@@ -221,14 +238,26 @@ impl CompletionQueue {
     ///
     /// # Errors
     /// The queue is broken.
-    pub fn poll(&mut self, mut take: impl FnMut(Completion)) -> Result<usize, PollError> {
+    pub fn poll(&mut self, take: impl FnMut(Completion)) -> Result<usize, PollError> {
+        let count = self.fetch()?;
+        self.fetched(count).for_each(take);
+        Ok(count)
+    }
+
+    /// Take what is there, a batch at most, for [`Self::fetched`] to tell, and say how many.
+    ///
+    /// # Errors
+    /// The queue is broken.
+    #[inline(always)]
+    pub(super) fn fetch(&mut self) -> Result<usize, PollError> {
         // SAFETY: the queue exists.
         let result = unsafe { sys::inline::poll_cq(self.inner.raw, &mut self.batch) };
-        let count = usize::try_from(result).map_err(|_| PollError { result })?;
-        for wc in self.batch.iter().take(count) {
-            take(Completion::plain(wc));
-        }
-        Ok(count)
+        usize::try_from(result).map_err(|_| PollError { result })
+    }
+
+    /// So many that were fetched last.
+    pub(super) fn fetched(&self, count: usize) -> impl Iterator<Item = Completion> + '_ {
+        self.batch.iter().take(count).map(Completion::plain)
     }
 
     /// For objects that complete here.
@@ -292,38 +321,21 @@ impl TagMatchingQueue {
         Ok(Self { inner, read })
     }
 
-    /// Take what is there, `max` at most, and say how many. A section of the library is open while `take` is called.
+    /// Open a section of the library at the first completion. None: there is none, and no section is open.
     ///
     /// # Errors
-    /// The queue is broken. What was taken before stands.
+    /// The queue is broken, and no section is open.
     #[inline(always)]
-    pub fn poll(&mut self, max: usize, mut take: impl FnMut(Current<'_>)) -> Result<usize, PollError> {
-        let queue = self.raw();
-        if max == 0 {
-            return Ok(0);
-        }
+    pub fn open(&mut self) -> Result<Option<Section<'_>>, PollError> {
+        let (queue, read) = (self.raw(), &self.read);
+        // `struct ibv_poll_cq_attr`, of which no field is in use.
         let mut none = 0;
-        // SAFETY: the queue exists, and no section is open: what this opens, the section closes.
-        let result = unsafe { (self.read.start_poll)(queue, &raw mut none) };
-        if result != 0 {
-            // No section was opened.
-            return if result == libc::ENOENT { Ok(0) } else { Err(PollError { result }) };
-        }
-        let _section = Section { queue, end: self.read.end_poll };
-        let mut info = types::ibv_wc_tm_info::default();
-        let mut left = max;
-        loop {
-            // A section is open, and is at a completion.
-            take(Current { queue, read: &self.read, info: &raw mut info });
-            left -= 1;
-            if left == 0 {
-                return Ok(max);
-            }
-            // SAFETY: a section is open.
-            let result = unsafe { (self.read.next_poll)(queue) };
-            if result != 0 {
-                return if result == libc::ENOENT { Ok(max - left) } else { Err(PollError { result }) };
-            }
+        // SAFETY: the queue exists, and no section is open: that would hold this.
+        let result = unsafe { (read.start_poll)(queue, &raw mut none) };
+        match result {
+            0 => Ok(Some(Section { queue, read })),
+            libc::ENOENT => Ok(None),
+            result => Err(PollError { result }),
         }
     }
 
@@ -408,17 +420,11 @@ struct Accessors {
 
 type Read = unsafe extern "C" fn(*mut types::ibv_cq_ex) -> u32;
 
-/// An open poll section, which ends with this: also when whoever takes the completions panics, since the library
-/// holds a lock in it.
-struct Section {
-    queue: *mut types::ibv_cq_ex,
-    end: unsafe extern "C" fn(*mut types::ibv_cq_ex),
-}
-
-impl Drop for Section {
+impl Drop for Section<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: a section of this queue is open.
-        unsafe { (self.end)(self.queue) };
+        // SAFETY: a section of this queue is open, also behind its last completion.
+        unsafe { (self.read.end_poll)(self.queue) };
     }
 }
 

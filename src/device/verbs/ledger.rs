@@ -19,12 +19,17 @@ use crate::seam::Buffer;
 pub struct Ledger {
     /// By index.
     entries: Vec<Entry>,
-    tags_free: u32,
+    /// ADDs that were posted, modulo 2^32 as all numbers here.
+    added: u32,
+    /// So many ADDs may be posted before [`Self::find_room`] is asked for more.
+    room_end: u32,
+    /// After so many ADDs there is no tag for another.
+    tags_end: u32,
     pending: VecDeque<Pending>,
-    /// Operations are numbered as they are posted, modulo 2^32: the number of the next one.
-    next: u32,
-    /// The number of the first one for which there is no slot.
-    end: u32,
+    /// Operations of other kinds that were posted.
+    others: u32,
+    /// Operations are numbered as they are posted: the number of the first one for which there is no slot.
+    slots_end: u32,
     slots: u32,
 }
 
@@ -34,10 +39,12 @@ impl Ledger {
     pub fn new(tags: u32, slots: u32) -> Self {
         Self {
             entries: vec![Entry::default(); tags as usize],
-            tags_free: tags,
+            added: 0,
+            room_end: 0,
+            tags_end: tags,
             pending: VecDeque::new(),
-            next: 0,
-            end: slots,
+            others: 0,
+            slots_end: slots,
             slots,
         }
     }
@@ -45,13 +52,27 @@ impl Ledger {
     /// Operations that can be posted now.
     #[must_use]
     pub const fn slots_free(&self) -> u32 {
-        self.end.wrapping_sub(self.next)
+        self.slots_end.wrapping_sub(self.next())
     }
 
     /// Tags that can be added now.
     #[must_use]
     pub const fn tags_free(&self) -> u32 {
-        self.tags_free
+        self.tags_end.wrapping_sub(self.added)
+    }
+
+    /// The number of the next operation.
+    const fn next(&self) -> u32 {
+        self.added.wrapping_add(self.others)
+    }
+
+    /// How many ADDs may be posted one after the other, without another look: whether that is any.
+    #[cold]
+    #[inline(never)]
+    fn find_room(&mut self) -> bool {
+        let room = self.tags_free().min(self.slots_free());
+        self.room_end = self.added.wrapping_add(room);
+        room > 0
     }
 
     /// Whether the entry is in use: a completion of it is still to come.
@@ -80,7 +101,7 @@ impl Ledger {
     }
 
     /// An ADD takes its place among the operations: its entry, whose segment is this, and whose number is to be written
-    /// once the driver has given one. None: there is no slot or no tag for it. Budget: 30 instructions.
+    /// once the driver has given one. None: there is no slot or no tag for it. Budget: 25 instructions.
     ///
     /// # Errors
     /// There is an entry with this index.
@@ -92,7 +113,7 @@ impl Ledger {
         signalled: bool,
     ) -> Result<Option<&mut Entry>, LedgerError> {
         let TagHandle { index, generation } = handle;
-        if self.next == self.end || self.tags_free == 0 {
+        if self.added == self.room_end && !self.find_room() {
             return Ok(None);
         }
         if index as usize >= self.entries.len() {
@@ -103,10 +124,9 @@ impl Ledger {
             return Err(LedgerError::InUse { index });
         }
         (entry.segment, entry.generation, entry.state) = (segment, generation, 1 + u32::from(signalled));
-        self.tags_free -= 1;
-        self.next = self.next.wrapping_add(1);
+        self.added = self.added.wrapping_add(1);
         if signalled {
-            note_signalled(&mut self.pending, Kind::Add, handle, self.next);
+            note_signalled(&mut self.pending, Kind::Add, handle, self.added.wrapping_add(self.others));
         }
         Ok(Some(entry))
     }
@@ -197,7 +217,7 @@ impl Ledger {
         if pending.kind != kind {
             return Err(LedgerError::OtherOperation { kind, expected: pending.kind });
         }
-        self.end = pending.next.wrapping_add(self.slots);
+        self.slots_end = pending.next.wrapping_add(self.slots);
         let count = match kind {
             Kind::Add => 1,
             Kind::Del if success => 2,
@@ -208,7 +228,8 @@ impl Ledger {
     }
 
     /// The ordinary case of [`Self::matched`]: the entry waits for this completion alone, nothing was told of its match
-    /// before, and it is free after it. False: it is not that, and nothing has changed.
+    /// before, and it is free after it. Its tag is counted by [`Self::tags_back`]. False: it is not that, and nothing has
+    /// changed.
     #[inline(always)]
     pub fn last_matched(&mut self, handle: TagHandle) -> bool {
         let Some(entry) = self.entries.get_mut(handle.index as usize) else { return false };
@@ -216,8 +237,13 @@ impl Ledger {
             return false;
         }
         entry.state = 0;
-        self.tags_free += 1;
         true
+    }
+
+    /// [`Self::last_matched`] was true so often since this was called last.
+    #[inline(always)]
+    pub fn tags_back(&mut self, count: u32) {
+        self.tags_end = self.tags_end.wrapping_add(count);
     }
 
     /// The last completion of a match was polled: whether the entry is free again.
@@ -229,9 +255,12 @@ impl Ledger {
     }
 
     fn operation_posted(&mut self, kind: Kind, handle: TagHandle, signalled: bool) {
-        self.next = self.next.wrapping_add(1);
+        self.others = self.others.wrapping_add(1);
+        // It took a slot.
+        self.find_room();
         if signalled {
-            note_signalled(&mut self.pending, kind, handle, self.next);
+            let next = self.next();
+            note_signalled(&mut self.pending, kind, handle, next);
         }
     }
 
@@ -245,7 +274,7 @@ impl Ledger {
         let owed = entry.owed().checked_sub(count).ok_or(LedgerError::NothingOwed { index })?;
         entry.set_owed(owed);
         let is_free = owed == 0;
-        self.tags_free += u32::from(is_free);
+        self.tags_end = self.tags_end.wrapping_add(is_free.into());
         Ok(is_free)
     }
 
@@ -403,6 +432,7 @@ mod tests {
         assert_eq!(ledger.operation_done(Kind::Add, true), Ok((entry, false)));
         assert!(!ledger.last_matched(TagHandle { generation: 4, ..entry }), "a name of before");
         assert!(ledger.last_matched(entry) && !ledger.last_matched(entry) && !ledger.last_matched(handle(9)));
+        ledger.tags_back(1);
         assert_eq!(ledger.tags_free(), 2);
         let entry = add(&mut ledger, 7, false);
         ledger.begun(entry.index);
@@ -470,6 +500,7 @@ mod tests {
         add(&mut ledger, 1, false);
         assert_eq!(try_add(&mut ledger, handle(2), false), Ok(false));
         assert!(ledger.last_matched(handle(0)) && ledger.last_matched(handle(1)));
+        ledger.tags_back(2);
         add(&mut ledger, 1000, false);
         ledger.synced(false);
         assert_eq!((ledger.tags_free(), ledger.slots_free()), (1, 0));
@@ -517,7 +548,7 @@ mod tests {
     #[test]
     fn slots_come_back_also_when_the_numbers_of_operations_wrap() {
         let mut ledger = ledger();
-        (ledger.next, ledger.end) = (u32::MAX - 1, 2);
+        (ledger.others, ledger.slots_end) = (u32::MAX - 1, 2);
         for _ in 0..8 {
             ledger.synced(false);
             ledger.synced(true);
@@ -528,6 +559,27 @@ mod tests {
             ledger.synced(true);
             assert_eq!(ledger.operation_done(Kind::Sync, true), Ok((NO_ENTRY, false)));
             assert_eq!(ledger.slots_free(), 4);
+        }
+    }
+
+    #[test]
+    fn room_for_adds_is_what_tags_and_slots_leave_also_when_their_numbers_wrap() {
+        let mut ledger = ledger();
+        (ledger.added, ledger.room_end, ledger.tags_end, ledger.slots_end) = (u32::MAX, u32::MAX, 1, 3);
+        for _ in 0..8 {
+            let entries = [3, 4].map(|index| add(&mut ledger, index, false));
+            assert_eq!(try_add(&mut ledger, handle(5), false), Ok(false), "no tag");
+            assert_eq!(entries.map(|entry| ledger.matched(entry)), [Ok(true); 2]);
+            ledger.synced(true);
+            let entry = add(&mut ledger, 5, false);
+            assert_eq!(try_add(&mut ledger, handle(6), false), Ok(false), "no slot");
+            assert_eq!(ledger.operation_done(Kind::Sync, true), Ok((NO_ENTRY, false)));
+            assert!(ledger.last_matched(entry));
+            ledger.tags_back(1);
+            let entry = add(&mut ledger, 6, true);
+            assert_eq!(ledger.operation_done(Kind::Add, true), Ok((entry, false)));
+            assert_eq!(ledger.matched(entry), Ok(true));
+            assert_eq!((ledger.tags_free(), ledger.slots_free()), (2, 4));
         }
     }
 

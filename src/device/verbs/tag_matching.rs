@@ -6,7 +6,7 @@
 
 use std::ptr;
 
-use super::completion::{Completion, Current, Flags, PollError, QueueHandle, TagMatchingQueue};
+use super::completion::{Completion, Flags, PollError, QueueHandle, Section, TagMatchingQueue};
 use super::error::{Errno, VerbsError};
 use super::ledger::{Entry, Kind, Ledger, LedgerError};
 use super::memory::ProtectionDomain;
@@ -112,7 +112,7 @@ impl TagMatchingSrq {
         let call = unsafe { sys::inline::find_post_srq_ops(raw) };
         let call = call.ok_or_else(|| context.returned("ibv_post_srq_ops", libc::EOPNOTSUPP))?;
         let ledger = Ledger::new(tags, command_slots(operations));
-        Ok(Self { receives, queue, ledger, prepared: Prepared::new(call) })
+        Ok(Self { receives, queue, ledger, prepared: Prepared::new(call, raw) })
     }
 
     /// Put an ADD behind what is posted next. False: there is no slot or no tag for it. Operations are counted from here
@@ -140,7 +140,7 @@ impl TagMatchingSrq {
             return Ok(false);
         }
         match self.ledger.add(add.handle, segment_of(add.buffer), add.signalled) {
-            Ok(Some(entry)) => self.prepared.post_add(&self.receives, entry, add).map(|()| true),
+            Ok(Some(entry)) => self.prepared.post_add(entry, add).map(|()| true),
             Ok(None) | Err(_) => Ok(false),
         }
     }
@@ -186,23 +186,18 @@ impl TagMatchingSrq {
     /// One was refused. What was put behind it is counted as posted: the list is of no more use.
     #[inline]
     pub fn post(&mut self) -> Result<(), PostError> {
-        if self.prepared.is_empty() { Ok(()) } else { self.prepared.post(&self.receives, &mut self.ledger) }
+        if self.prepared.is_empty() { Ok(()) } else { self.prepared.post(&mut self.ledger) }
     }
 
-    /// Take completions, `max` at most, and say how many. What they mean is asked of [`Self::account`], for each in turn;
-    /// of a whole match that is the last of its entry, of the ledger at once ([`Ledger::last_matched`]). A section of
-    /// the library is open while `take` is called.
+    /// The first of the completions that are there, and the accounts. What a completion means is asked of
+    /// [`Self::account`], for each in turn; of a whole match that is the last of its entry, of the ledger at once
+    /// ([`Ledger::last_matched`]). None: none is there.
     ///
     /// # Errors
-    /// The queue is broken; what was taken before stands.
+    /// The queue is broken.
     #[inline(always)]
-    pub fn poll(
-        &mut self,
-        max: usize,
-        mut take: impl FnMut(&mut Ledger, Current<'_>),
-    ) -> Result<usize, PollError> {
-        let ledger = &mut self.ledger;
-        self.queue.poll(max, |current| take(ledger, current))
+    pub fn open(&mut self) -> Result<Option<(Section<'_>, &mut Ledger)>, PollError> {
+        Ok(self.queue.open()?.map(|section| (section, &mut self.ledger)))
     }
 
     /// What a completion is, and whether it frees its entry.
@@ -261,28 +256,34 @@ impl TagMatchingSrq {
     }
 }
 
-/// Operations that go down together, as the driver wants them, and behind them an ADD that goes alone. What does not
+/// Operations that go down together, as the driver wants them, and beside them an ADD that goes alone. What does not
 /// change is set once.
 #[derive(Debug)]
 struct Prepared {
-    wrs: Box<[types::ibv_ops_wr; BATCH + 1]>,
-    segments: Box<[types::ibv_sge; BATCH]>,
+    /// An ADD that reports a count, is linked to nothing and asks for no completion.
+    alone: types::ibv_ops_wr,
     count: usize,
     call: PostSrqOps,
+    /// Of the receives beside this, which are there as long.
+    srq: *mut types::ibv_srq,
+    /// Where the driver says which request it refused.
+    bad: *mut types::ibv_ops_wr,
+    wrs: Box<[types::ibv_ops_wr; BATCH]>,
+    segments: Box<[types::ibv_sge; BATCH]>,
 }
 
 impl Prepared {
-    fn new(call: PostSrqOps) -> Self {
+    fn new(call: PostSrqOps, srq: *mut types::ibv_srq) -> Self {
         let mut segments = Box::new([types::ibv_sge::default(); BATCH]);
-        let mut wrs = Box::new([EMPTY; BATCH + 1]);
+        let mut wrs = Box::new([EMPTY; BATCH]);
         let (start, lists) = (wrs.as_mut_ptr(), segments.as_mut_ptr());
         for (place, wr) in wrs.iter_mut().enumerate() {
             wr.next = start.wrapping_add(place + 1);
             wr.tm.add.sg_list = lists.wrapping_add(place);
         }
-        let alone = &mut wrs[BATCH];
-        (alone.next, alone.opcode, alone.tm.add.num_sge) = (ptr::null_mut(), sys::IBV_WR_TAG_ADD, 1);
-        Self { wrs, segments, count: 0, call }
+        let mut alone = EMPTY;
+        (alone.opcode, alone.flags, alone.tm.add.num_sge) = (sys::IBV_WR_TAG_ADD, sys::IBV_OPS_TM_SYNC, 1);
+        Self { alone, count: 0, call, srq, bad: ptr::null_mut(), wrs, segments }
     }
 
     fn put_add(&mut self, handle: TagHandle, tagged: &Tagged, terms: Terms) {
@@ -297,30 +298,26 @@ impl Prepared {
         }
     }
 
-    /// Post an ADD alone, whose request names the segment of its entry.
+    /// Post an ADD alone, whose request names the segment of its entry. Its completion is known by its turn.
     #[inline(always)]
-    fn post_add(
-        &mut self,
-        receives: &SharedReceives,
-        entry: &mut Entry,
-        add: &Add<'_>,
-    ) -> Result<(), PostError> {
-        let wr = &mut self.wrs[BATCH];
-        wr.wr_id = add.handle.to_bits();
-        wr.flags = sys::IBV_OPS_TM_SYNC | if add.signalled { sys::IBV_OPS_SIGNALED } else { 0 };
+    fn post_add(&mut self, entry: &mut Entry, add: &Add<'_>) -> Result<(), PostError> {
+        let wr = &mut self.alone;
         wr.tm.unexpected_cnt = add.unexpected_count.into();
         wr.tm.add.sg_list = &raw mut entry.segment;
         write_add(wr, add.handle, add.tag, add.ignore);
-        let alone: *mut types::ibv_ops_wr = wr;
-        let mut bad = ptr::null_mut();
+        if add.signalled {
+            wr.flags = sys::IBV_OPS_TM_SYNC | sys::IBV_OPS_SIGNALED;
+        }
         // SAFETY: one request that is linked to no other, with a segment that stays where it is meanwhile; and nobody
         // polls, since that needs the queue's owner too.
-        let errno = unsafe { (self.call)(receives.raw(), alone, &raw mut bad) };
+        let errno = unsafe { (self.call)(self.srq, &raw mut self.alone, &raw mut self.bad) };
+        if add.signalled {
+            self.alone.flags = sys::IBV_OPS_TM_SYNC;
+        }
         if errno != 0 {
             return Err(refused(0, errno));
         }
-        // What the driver wrote, it wrote by its own pointer.
-        entry.number = self.wrs[BATCH].tm.handle;
+        entry.number = self.alone.tm.handle;
         Ok(())
     }
 
@@ -348,23 +345,22 @@ impl Prepared {
     }
 
     #[inline]
-    fn post(&mut self, receives: &SharedReceives, ledger: &mut Ledger) -> Result<(), PostError> {
+    fn post(&mut self, ledger: &mut Ledger) -> Result<(), PostError> {
         let count = std::mem::take(&mut self.count);
         let start = self.wrs.as_mut_ptr();
         let Some(put) = self.wrs.get_mut(..count) else { return Ok(()) };
         let Some(last) = put.last_mut() else { return Ok(()) };
         last.next = ptr::null_mut();
-        let mut bad = ptr::null_mut();
         // SAFETY: a linked list of requests with segments of this object's; DELs name entries in use; and nobody
         // polls, since that needs the queue's owner too.
-        let errno = unsafe { (self.call)(receives.raw(), start, &raw mut bad) };
+        let errno = unsafe { (self.call)(self.srq, start, &raw mut self.bad) };
         // What the driver wrote, it wrote by its own pointer.
         let put = self.wrs.get_mut(..count).unwrap_or_default();
         if let Some(last) = put.last_mut() {
             last.next = start.wrapping_add(count);
         }
         if errno != 0 {
-            let posted = bad.addr().saturating_sub(start.addr()) / size_of::<types::ibv_ops_wr>();
+            let posted = self.bad.addr().saturating_sub(start.addr()) / size_of::<types::ibv_ops_wr>();
             return Err(refused(posted, errno));
         }
         for wr in put {

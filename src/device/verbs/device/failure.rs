@@ -53,6 +53,13 @@ impl VerbsDevice {
         let drained = (!was_connected || both[0].is_err(), !was_connected || both[1].is_err());
         peer.state = State::Failing { since: Instant::now(), polls: 0, drained };
         peer.deferred.clear();
+        self.may_be_failing = true;
+    }
+
+    /// Whether there is something to do while nothing comes.
+    #[inline(always)]
+    pub(super) const fn is_watching(&self) -> bool {
+        self.may_be_failing || self.config.keepalive.is_some()
     }
 
     /// Nothing came: look for events, end what is drained, ask silent peers.
@@ -65,11 +72,20 @@ impl VerbsDevice {
                 is_failing = true;
             }
         }
+        self.may_be_failing = is_failing;
         if is_failing {
             self.poll_events();
             self.end_drained();
         }
         self.ask_silent();
+    }
+
+    /// Asynchronous events, which are looked for in one poll of so many.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look_for_events(&mut self) {
+        self.events_in = self.config.events_every.max(1);
+        self.poll_events();
     }
 
     /// Take asynchronous events.

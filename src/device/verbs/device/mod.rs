@@ -93,6 +93,10 @@ pub struct VerbsDevice {
     failure: Option<DeviceError>,
     failure_told: bool,
     polls: u32,
+    /// Polls until asynchronous events are looked for.
+    events_in: u32,
+    /// Some peer may be failing.
+    may_be_failing: bool,
     checked: Instant,
     scratch: Scratch,
 }
@@ -101,9 +105,9 @@ pub struct VerbsDevice {
 #[derive(Debug)]
 struct Scratch {
     completions: Vec<Completion>,
-    /// Whole matches that were just taken, each the last of its entry; so is what is old there.
+    /// A place for each completion that was just taken: a whole match, the last of its entry, is there. So is what is old.
     matches: Box<[Match; BATCH]>,
-    /// Each with the number of matches before it.
+    /// Each with its place.
     others: Vec<(usize, Completion)>,
     indexes: Vec<u32>,
 }
@@ -296,6 +300,25 @@ impl VerbsDevice {
         told
     }
 
+    /// Tell what waits, and take from the queues what may be there, until that is all or so many were told: how many were.
+    #[inline(never)]
+    fn poll_on(&mut self, max: usize, mut told: usize, sink: &mut dyn EventSink) -> usize {
+        loop {
+            if !self.pending.is_empty() {
+                told += self.tell_pending(max - told, sink);
+            }
+            let mut is_over = told >= max || self.failure.is_some();
+            if !is_over {
+                let (more, was_there) = self.progress(max - told, sink);
+                told += more;
+                is_over = !was_there;
+            }
+            if is_over && (told >= max || self.pending.is_empty()) {
+                return told;
+            }
+        }
+    }
+
     /// Take from the queues; `room` events may be told: how many were, and whether there may be more.
     #[inline(always)]
     fn progress(&mut self, room: usize, sink: &mut dyn EventSink) -> (usize, bool) {
@@ -304,10 +327,11 @@ impl VerbsDevice {
         // Without sends under way there are none but errors of queue pairs: those can wait until nothing is received.
         let looks = taken == 0 || !self.outgoing.is_empty() || self.polls.is_multiple_of(SENDS_EVERY);
         let sent = if looks { self.poll_sends() } else { 0 };
-        if self.polls.is_multiple_of(self.config.events_every.max(1)) {
-            self.poll_events();
+        self.events_in = self.events_in.wrapping_sub(1);
+        if self.events_in == 0 {
+            self.look_for_events();
         }
-        if taken + sent == 0 {
+        if taken + sent == 0 && self.is_watching() {
             self.idle();
         }
         (told, !is_all || sent > 0 || !self.pending.is_empty())
@@ -362,21 +386,11 @@ impl Device for VerbsDevice {
         if let Some(failure) = self.failure.as_ref().filter(|_| self.failure_told) {
             return Err(failure.clone());
         }
-        let mut told = 0;
-        loop {
-            if !self.pending.is_empty() {
-                told += self.tell_pending(max - told, sink);
-            }
-            let mut is_over = told >= max || self.failure.is_some();
-            if !is_over {
-                let (more, was_there) = self.progress(max - told, sink);
-                told += more;
-                is_over = !was_there;
-            }
-            if is_over && (told >= max || self.pending.is_empty()) {
-                return Ok(told);
-            }
+        if max == 0 || self.failure.is_some() || !self.pending.is_empty() {
+            return Ok(self.poll_on(max, 0, sink));
         }
+        let (told, is_more) = self.progress(max, sink);
+        Ok(if is_more { self.poll_on(max, told, sink) } else { told })
     }
 }
 

@@ -58,6 +58,7 @@ impl VerbsDevice {
             limits,
             port,
             gid,
+            events_in: config.events_every.max(1),
             config,
             capabilities,
             refusal,
@@ -70,6 +71,7 @@ impl VerbsDevice {
             failure: None,
             failure_told: false,
             polls: 0,
+            may_be_failing: false,
             checked: Instant::now(),
             scratch: Scratch::default(),
         };

@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
-use super::super::completion::{Completion, Flags};
+use super::super::completion::{Completion, Flags, PollError, Section};
 use super::super::error::Errno;
-use super::super::ledger::Kind;
+use super::super::ledger::{Kind, Ledger, LedgerError};
 use super::super::sys;
 use super::super::tag_matching::TagCompletionKind;
 use super::held::{Body, Held};
+use super::peers::Peers;
 use super::reads::{ReadFor, ReadJob};
 use super::sending::SendFailure;
 use super::side::{ReceiveSide, Stage, Untagged};
@@ -36,65 +37,78 @@ impl VerbsDevice {
     /// What is taken is told before the owner can submit again, but for releases: a completion that was polled and not
     /// told would leave the engine with an entry that the driver has given to another. Nothing is told before the
     /// library's section is closed.
-    ///
-    /// What most receives in the list come to, a whole message that is the last of its entry, is accounted for as it is
-    /// read, and told many at a time. That changes no other completion's account.
     #[inline(always)]
     fn poll_matching(&mut self, room: usize, sink: &mut dyn EventSink) -> Received {
+        debug_assert!(self.pending.is_empty(), "what waits is told before: {:?}", self.pending);
         let Self { side: ReceiveSide::Matching(matching), peers, scratch, .. } = self else {
             return Received::NOTHING;
         };
         let max = (room / 2).clamp(1, BATCH);
-        let Scratch { matches, others, .. } = scratch;
-        let mut count = 0;
-        let result = matching.srq.poll(max, |ledger, current| {
-            if current.is_whole()
-                && let Some(source) = peers.heard(current.qp_num())
-                && let Some(matched) = matches.get_mut(count)
-                && let handle = TagHandle::from_bits(current.wr_id())
-                && ledger.last_matched(handle)
-            {
-                // All else is as in every one of them.
-                (matched.handle, matched.source) = (handle, source);
-                let (tag, app_ctx) = current.tag_and_app_ctx();
-                (matched.tag, matched.app_ctx) = (Tag(tag), app_ctx);
-                matched.length = current.byte_len().into();
-                count += 1;
-            } else {
-                others.push((count, current.completion()));
+        let taken = match matching.srq.open() {
+            Ok(None) => return Received::NOTHING,
+            Ok(Some((section, ledger))) => take(section, ledger, peers, scratch, max),
+            Err(error) => Batch { taken: 0, error: Some(error) },
+        };
+        self.handle_batch(taken, max, sink)
+    }
+
+    /// What was taken of the library.
+    #[inline(always)]
+    fn handle_batch(&mut self, batch: Batch, max: usize, sink: &mut dyn EventSink) -> Received {
+        let Batch { taken, error } = batch;
+        let told = if self.scratch.others.is_empty() {
+            // Nothing came but matches.
+            if let Some(matches) = self.scratch.matches.get(..taken) {
+                sink.handle_matches(self.config.id, matches);
             }
-        });
-        let told = if others.is_empty() && self.pending.is_empty() {
-            // Nothing came but matches, and nothing waits to be told.
-            if count > 0 {
-                sink.handle_matches(self.config.id, self.scratch.matches.get(..count).unwrap_or_default());
-            }
-            count
+            taken
+        } else if taken == 1 {
+            self.handle_alone(sink)
         } else {
-            self.handle_in_turn(count);
+            self.handle_in_turn(taken);
             0
         };
-        match result {
-            Ok(taken) => Received { taken, told, is_all: taken < max },
-            Err(error) => {
-                self.fail(DeviceError::Contract(error.to_string()));
-                Received { taken: 0, told, is_all: true }
+        if let Some(error) = error {
+            self.fail(DeviceError::Contract(error.to_string()));
+            return Received { taken: 0, told, is_all: true };
+        }
+        Received { taken, told, is_all: taken < max }
+    }
+
+    /// One completion that is no whole match: nearly always of an ADD, which then is told without a detour. How many
+    /// events were told.
+    #[inline(never)]
+    fn handle_alone(&mut self, sink: &mut dyn EventSink) -> usize {
+        let id = self.config.id;
+        let Some((_, completion)) = self.scratch.others.pop() else { return 0 };
+        let Some(matching) = self.matching() else { return 0 };
+        match matching.srq.account(&completion) {
+            Ok((TagCompletionKind::Operation(kind, handle), false)) => {
+                let _hold = sink.handle_event(id, &Event::Operation(operation(kind, handle, &completion)));
+                1
+            }
+            accounted => {
+                self.handle_accounted(&completion, accounted);
+                0
             }
         }
     }
 
-    /// So many matches, and others, in their order.
+    /// So many completions in their order, of which some are no whole matches.
     #[inline(never)]
-    fn handle_in_turn(&mut self, count: usize) {
+    fn handle_in_turn(&mut self, taken: usize) {
         let mut others = std::mem::take(&mut self.scratch.others);
-        let mut before = 0;
+        let mut next = 0;
         for (place, completion) in others.drain(..) {
-            self.queue_matches(before..place);
-            before = place;
-            self.handle_tag_completion(&completion);
+            // Nothing follows a failure.
+            let Some(matching) = self.matching() else { break };
+            let accounted = matching.srq.account(&completion);
+            self.queue_matches(next..place);
+            next = place + 1;
+            self.handle_accounted(&completion, accounted);
         }
         if self.failure.is_none() {
-            self.queue_matches(before..count);
+            self.queue_matches(next..taken);
         }
         self.scratch.others = others;
     }
@@ -104,9 +118,12 @@ impl VerbsDevice {
         self.pending.extend(matches.iter().copied().map(Event::Matched));
     }
 
-    fn handle_tag_completion(&mut self, completion: &Completion) {
-        let Some(matching) = self.matching() else { return };
-        let (kind, released) = match matching.srq.account(completion) {
+    fn handle_accounted(
+        &mut self,
+        completion: &Completion,
+        accounted: Result<(TagCompletionKind, bool), LedgerError>,
+    ) {
+        let (kind, released) = match accounted {
             Ok(told) => told,
             Err(error) => return self.fail(DeviceError::Contract(error.to_string())),
         };
@@ -132,17 +149,7 @@ impl VerbsDevice {
     }
 
     fn tell_operation(&mut self, kind: Kind, handle: TagHandle, completion: &Completion, released: bool) {
-        let operation = match kind {
-            Kind::Add => Operation::Add(handle),
-            Kind::Del => Operation::Del(handle),
-            Kind::Sync => Operation::Sync,
-        };
-        self.pending.push_back(Event::Operation(OperationDone {
-            operation,
-            success: completion.is_success(),
-            phase: upper_half(completion.app_ctx),
-            sync_requested: completion.flags.has(Flags::SYNC_REQUESTED),
-        }));
+        self.pending.push_back(Event::Operation(operation(kind, handle, completion)));
         if released {
             self.released(handle);
         }
@@ -412,6 +419,75 @@ impl VerbsDevice {
         plain.srq.post(&self.scratch.indexes)?;
         self.buffers.posted += u32::try_from(self.scratch.indexes.len()).unwrap_or(u32::MAX);
         Ok(())
+    }
+}
+
+/// Take completions from an open section, `max` at most.
+///
+/// What most receives in the list come to, a whole message that is the last of its entry, is accounted for as it is
+/// read, and told many at a time. That changes no other completion's account.
+#[inline(never)]
+fn take(
+    mut section: Section<'_>,
+    ledger: &mut Ledger,
+    peers: &mut Peers,
+    scratch: &mut Scratch,
+    max: usize,
+) -> Batch {
+    let Scratch { matches, others, .. } = scratch;
+    debug_assert!(others.is_empty(), "{others:?}");
+    let (mut taken, mut error) = (0, None);
+    let mut places = matches.get_mut(..max).unwrap_or_default().iter_mut();
+    let mut place = places.next();
+    while let Some(matched) = place {
+        if section.is_whole()
+            && let Some(source) = peers.heard(section.qp_num())
+            && let handle = TagHandle::from_bits(section.wr_id())
+            && ledger.last_matched(handle)
+        {
+            // All else is as in every one of them.
+            (matched.handle, matched.source) = (handle, source);
+            let (tag, app_ctx) = section.tag_and_app_ctx();
+            (matched.tag, matched.app_ctx) = (Tag(tag), app_ctx);
+            matched.length = section.byte_len().into();
+        } else {
+            others.push((taken, section.completion()));
+        }
+        taken += 1;
+        place = places.next();
+        // To go on is to take the next one.
+        let goes_on = place.is_some()
+            && section.advance().unwrap_or_else(|broken| {
+                error = Some(broken);
+                false
+            });
+        if !goes_on {
+            break;
+        }
+    }
+    let matches = taken - others.len();
+    ledger.tags_back(u32::try_from(matches).unwrap_or(u32::MAX));
+    Batch { taken, error }
+}
+
+/// Completions that were taken of the library: how many, and whether its queue is broken.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    taken: usize,
+    error: Option<PollError>,
+}
+
+/// What an engine is told of a list operation.
+fn operation(kind: Kind, handle: TagHandle, completion: &Completion) -> OperationDone {
+    OperationDone {
+        operation: match kind {
+            Kind::Add => Operation::Add(handle),
+            Kind::Del => Operation::Del(handle),
+            Kind::Sync => Operation::Sync,
+        },
+        success: completion.is_success(),
+        phase: upper_half(completion.app_ctx),
+        sync_requested: completion.flags.has(Flags::SYNC_REQUESTED),
     }
 }
 

@@ -33,8 +33,8 @@ impl VerbsDevice {
         }
     }
 
-    /// Take from the queues. Only matches are told to the sink, and only when nothing waits to be told: how many were;
-    /// and whether there may be more.
+    /// Take from the queues. Only matches and the ends of list operations are told to the sink, and only when nothing waits
+    /// to be told, as nothing may when this is called: how many were; and whether there may be more.
     pub(in crate::device::verbs) fn advance(
         &mut self,
         room: usize,

@@ -3,7 +3,7 @@
 //! Every request is signalled. The owner's are refused when there is no room ([`Sending::Full`]); the device's own
 //! never fail for that, but wait.
 
-use super::super::completion::Completion;
+use super::super::completion::{Completion, PollError};
 use super::super::error::Errno;
 use super::super::queue_pair::{SendKind, SendPayload, SendRequest};
 use super::super::sys::types::ibv_sge;
@@ -318,19 +318,28 @@ impl VerbsDevice {
     }
 
     /// Take completions of sends, and say how many.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn poll_sends(&mut self) -> usize {
+        match self.send_queue.fetch() {
+            Ok(0) => 0,
+            fetched => self.handle_fetched(fetched),
+        }
+    }
+
+    #[inline(never)]
+    fn handle_fetched(&mut self, fetched: Result<usize, PollError>) -> usize {
+        let count = fetched.unwrap_or_else(|error| {
+            self.fail(DeviceError::Contract(error.to_string()));
+            0
+        });
         let mut completions = std::mem::take(&mut self.scratch.completions);
         completions.clear();
-        let result = self.send_queue.poll(|completion| completions.push(completion));
+        completions.extend(self.send_queue.fetched(count));
         for completion in &completions {
             self.handle_sent(completion);
         }
         self.scratch.completions = completions;
-        result.unwrap_or_else(|error| {
-            self.fail(DeviceError::Contract(error.to_string()));
-            0
-        })
+        count
     }
 
     fn handle_sent(&mut self, completion: &Completion) {

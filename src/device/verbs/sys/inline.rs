@@ -205,6 +205,7 @@ pub unsafe fn post_recv(qp: *mut ibv_qp, list: *mut ibv_recv_wr, bad: &mut *mut 
 ///
 /// # Safety
 /// The completion queue exists.
+#[inline(always)]
 pub unsafe fn poll_cq(cq: *mut ibv_cq, into: &mut [ibv_wc]) -> c_int {
     // SAFETY: the completion queue exists.
     let context = unsafe { (*cq).context };

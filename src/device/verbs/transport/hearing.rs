@@ -6,6 +6,7 @@
 use super::VerbsTransport;
 use super::link::Links;
 use super::memory::Registrations;
+use super::unlisted::Unlisted;
 use crate::device::inbox::{Action, Incoming, Space, Taken, Teller, Violation};
 use crate::device::transport::{CloseReason, Ear, Kept, Reaction};
 use crate::device::verbs::device::{Own, SendFailure};
@@ -34,8 +35,8 @@ impl VerbsTransport {
                 continue;
             }
             let room = max - teller.told();
-            let (links, registrations) = (&self.links, &mut self.registrations);
-            let mut mouth = Mouth { links, registrations, ear: teller.ear(), stranger: false };
+            let (links, registrations, unlisted) = (&self.links, &mut self.registrations, &mut self.unlisted);
+            let mut mouth = Mouth { links, registrations, unlisted, ear: teller.ear(), stranger: false };
             let (told, is_more) = self.device.advance(room, &mut mouth);
             let is_strange = mouth.stranger;
             teller.count(told);
@@ -233,6 +234,7 @@ impl VerbsTransport {
 struct Mouth<'a> {
     links: &'a Links,
     registrations: &'a mut Registrations,
+    unlisted: &'a mut Unlisted,
     ear: &'a mut dyn Ear,
     /// One was of somebody who has not said who he is.
     stranger: bool,
@@ -240,8 +242,19 @@ struct Mouth<'a> {
 
 impl EventSink for Mouth<'_> {
     fn handle_event(&mut self, device: DeviceId, event: &Event) -> Answer {
-        if let Event::Matched(matched) = event {
-            self.handle_matches(device, std::slice::from_ref(matched));
+        match event {
+            Event::Matched(matched) => self.handle_matches(device, std::slice::from_ref(matched)),
+            Event::Operation(done) => {
+                let done = self.unlisted.completed(*done);
+                let _hold = self.ear.handle_event(device, &Event::Operation(done));
+            }
+            Event::Arrived(_)
+            | Event::Data(_)
+            | Event::Released(_)
+            | Event::Untagged { .. }
+            | Event::SetAside { .. }
+            | Event::PathLost { .. }
+            | Event::DeviceFailed(_) => debug_assert!(false, "it waits to be told: {event:?}"),
         }
         Answer::Hold
     }
