@@ -24,10 +24,13 @@ impl EventSink for Engine {
 
     #[inline(always)]
     fn handle_matches(&mut self, device: DeviceId, matches: &[Match]) {
-        for matched in matches {
-            if !self.try_match(device, matched) {
-                self.handle_matched_in_full(device, matched);
-            }
+        if let [matched] = matches {
+            return self.handle_one_match(device, matched);
+        }
+        let mut left = self.take_usual(device, matches);
+        while let Some((matched, behind)) = left.split_first() {
+            self.handle_matched_in_full(device, matched);
+            left = self.take_usual(device, behind);
         }
     }
 }
@@ -91,18 +94,40 @@ impl Engine {
 
     #[inline(never)]
     fn handle_matched(&mut self, device: DeviceId, matched: &Match) {
-        if !self.try_match(device, matched) {
+        self.handle_one_match(device, matched);
+    }
+
+    #[inline(always)]
+    fn handle_one_match(&mut self, device: DeviceId, matched: &Match) {
+        let may = self.renamed.is_empty() && self.completions.has_room();
+        if !may || !self.try_match(device, matched, true) {
             self.handle_matched_in_full(device, matched);
         }
     }
 
-    /// The usual match alone: it is complete, and of a receive among the newest. Budget: 150 instructions, if
-    /// the device has let go of the entry as well.
-    #[inline(always)]
-    fn try_match(&mut self, device: DeviceId, matched: &Match) -> bool {
-        if !self.renamed.is_empty() || !self.completions.has_room() {
-            return false;
+    /// Matches as long as they are usual, one after the other: those that are left. What can be asked or counted once is,
+    /// so nothing else may come between two of them.
+    #[inline(never)]
+    fn take_usual<'m>(&mut self, device: DeviceId, matches: &'m [Match]) -> &'m [Match] {
+        let room = if self.renamed.is_empty() { self.completions.room() } else { 0 };
+        let (now, later) = matches.split_at(matches.len().min(room));
+        let mut left = now.iter();
+        while let Some(matched) = left.next() {
+            if !self.try_match(device, matched, false) {
+                let taken = now.len() - left.len() - 1;
+                self.offload.count_usual(device, taken);
+                return matches.get(taken..).unwrap_or_default();
+            }
         }
+        self.offload.count_usual(device, now.len());
+        later
+    }
+
+    /// The usual match alone: it is complete, the device has let go of the entry as well, and it is of a receive among the
+    /// newest. No source has another number than it came by, and there is room for a completion. Budget: 100
+    /// instructions.
+    #[inline(always)]
+    fn try_match(&mut self, device: DeviceId, matched: &Match, is_counted: bool) -> bool {
         let Some(usual) = self.offload.usual_match(device, matched) else { return false };
         let receive = usual.receive();
         let envelope = Envelope { tag: matched.tag, source: matched.source };
@@ -111,7 +136,7 @@ impl Engine {
         };
         let buffer = usual.buffer();
         self.completions.put_received(context, |received| received.write_match(device, matched, buffer));
-        usual.finish(matched);
+        usual.finish(matched.handle.index, is_counted);
         true
     }
 

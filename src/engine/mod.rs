@@ -110,7 +110,7 @@ pub struct Config {
     /// Where the counters of unexpected messages start; the devices' must start there too. 0 but in models.
     pub counters_start: u16,
     /// So many ADDs in a row may ask for no completion: fewer where a device has few command slots, and none while the
-    /// count that goes with them changes. With 0 every list operation is signalled. Default: 31.
+    /// count that goes with them changes. With 0 every list operation is signalled. Default: 63.
     pub silent_adds_max: u8,
     /// Where a device matches and messages come by other paths as well: of the last 16 receives from anybody with one
     /// mask, so many that other paths served keep further ones in software, since each would be taken back from the device;
@@ -125,7 +125,7 @@ impl Default for Config {
             layout: None,
             rules: Rules::default(),
             counters_start: 0,
-            silent_adds_max: 31,
+            silent_adds_max: 63,
             kept_from: 4,
         }
     }

@@ -31,6 +31,12 @@ impl Unread {
         self.written.wrapping_sub(self.read) < self.room
     }
 
+    /// How often it may be.
+    #[inline(always)]
+    pub(super) fn room(&self) -> usize {
+        self.room.saturating_sub(self.written.wrapping_sub(self.read))
+    }
+
     /// Append to a ring that has room.
     #[inline(always)]
     pub(super) fn put(&mut self, completion: Completion) {

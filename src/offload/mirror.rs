@@ -113,17 +113,12 @@ impl Record {
         self.undisturbed == u32::from(device.0) && self.generation == handle.generation
     }
 
-    /// An undisturbed one was matched, and its data is placed.
-    #[inline(always)]
-    pub(crate) fn end_undisturbed(&mut self) {
-        debug_assert_eq!(self.place.after(Step::MatchWhole), Some(Place::Gone));
-        (self.undisturbed, self.place) = (NOBODY, Place::Gone);
-    }
-
-    /// The same, and the device has let go of it: its place, this one, is free from now on.
+    /// An undisturbed one was matched, its data is placed, and the device has let go of it: its place, this one, is free
+    /// from now on.
     #[inline(always)]
     pub(crate) fn end_and_free_undisturbed(&mut self, index: u32, free: &mut u32) {
-        self.end_undisturbed();
+        debug_assert_eq!(self.place.after(Step::MatchWhole), Some(Place::Gone));
+        self.undisturbed = NOBODY;
         (self.in_use, self.place, self.slot_kept, self.pinned) = (false, Place::Gone, false, None);
         debug_assert!(self.is_clear(), "{self:?}");
         self.next_free = *free;

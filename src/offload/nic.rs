@@ -402,11 +402,12 @@ impl Nic {
         self.entries = self.entries.saturating_sub(1);
     }
 
-    /// The device matched an entry and let go of it, which had a slot kept for its DEL. It may not be counted yet.
+    /// The device matched so many entries and let go of them, each of which had a slot kept for its DEL. They may not be
+    /// counted yet.
     #[inline(always)]
-    pub(crate) fn handle_matched_and_released(&mut self) {
-        self.kept = self.kept.wrapping_sub(1);
-        self.entries = self.entries.wrapping_sub(1);
+    pub(crate) fn handle_matched_and_released(&mut self, count: u32) {
+        self.kept = self.kept.wrapping_sub(count);
+        self.entries = self.entries.wrapping_sub(count);
     }
 
     /// The device failed: it holds nothing any more. Handles whose DELs were outstanding.

@@ -123,7 +123,7 @@ impl<T: Copy> Outbox<T> {
 }
 
 /// Room of a queue in use.
-const ROOM_MIN: usize = 32;
+const ROOM_MIN: usize = 64;
 
 #[cfg(test)]
 mod tests {

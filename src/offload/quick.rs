@@ -110,16 +110,22 @@ impl Offload {
         }
     }
 
-    /// The entry that a device matched, if it had nothing else to it and all data is placed in the user's buffer.
-    /// Changes nothing. Budget: 30 instructions.
+    /// The entry that a device matched and let go of, if it had nothing else to it and all data is placed in the user's
+    /// buffer. Changes nothing. Budget: 30 instructions.
     #[inline(always)]
     pub(crate) fn usual_match(&mut self, device: DeviceId, matched: &Match) -> Option<UsualMatch<'_>> {
-        if matched.stage != MatchStage::Complete {
+        if matched.stage != MatchStage::Complete || !matched.released {
             return None;
         }
         let (record, free) = self.mirror.find_undisturbed(device, matched.handle)?;
         let (nics, stretches, statistics) = (&mut self.nics, &mut self.stretches, &mut self.statistics);
         Some(UsualMatch { nics, device, record, free, stretches, statistics })
+    }
+
+    /// So many entries had their usual match, none of which was counted ([`UsualMatch::finish`]).
+    #[inline(always)]
+    pub(crate) fn count_usual(&mut self, device: DeviceId, count: usize) {
+        count_matches(&mut self.statistics, &mut self.nics, device, count);
     }
 
     /// A device let go of an entry that it had matched. Budget: 60 instructions.
@@ -130,11 +136,11 @@ impl Offload {
         if record.place() != Place::Gone || !record.is_usual() || !record.slot_kept {
             return false;
         }
-        nic.handle_matched_and_released();
+        nic.handle_matched_and_released(1);
         (record.pinned, record.slot_kept) = (None, false);
         let buffer = record.buffer;
         self.mirror.forget_clear(handle.index);
-        self.stretches.remove(&buffer);
+        self.stretches.remove_of(handle.index, &buffer);
         true
     }
 }
@@ -207,12 +213,12 @@ impl Granted<'_> {
 /// See [`Offload::usual_match`].
 #[derive(Debug)]
 pub(crate) struct UsualMatch<'a> {
-    nics: &'a mut Vec<Nic>,
+    nics: &'a mut [Nic],
     device: DeviceId,
+    statistics: &'a mut Statistics,
     record: &'a mut Record,
     free: &'a mut u32,
     stretches: &'a mut Stretches,
-    statistics: &'a mut Statistics,
 }
 
 impl UsualMatch<'_> {
@@ -228,21 +234,25 @@ impl UsualMatch<'_> {
         &self.record.buffer
     }
 
-    /// The receive is complete, and the device has let go of the entry, or has not yet. Budget: 45 instructions if it has.
+    /// The receive is complete, and the device has let go of the entry. Unless it `is_counted` here it is by
+    /// [`Offload::count_usual`]. Budget: 25 instructions, and 10 to be counted.
     #[inline(always)]
-    pub(crate) fn finish(self, matched: &Match) {
-        let Self { nics, device, record, free, stretches, statistics } = self;
-        statistics.matched_by_device += 1;
-        if matched.released {
-            // It has the entry, so it is there.
-            if let Some(nic) = nics.get_mut(device.0 as usize) {
-                nic.handle_matched_and_released();
-            }
-            record.end_and_free_undisturbed(matched.handle.index, free);
-            stretches.remove(&record.buffer);
-        } else {
-            record.end_undisturbed();
+    pub(crate) fn finish(self, index: u32, is_counted: bool) {
+        let Self { nics, device, statistics, record, free, stretches } = self;
+        if is_counted {
+            count_matches(statistics, nics, device, 1);
         }
+        record.end_and_free_undisturbed(index, free);
+        stretches.remove_of(index, &record.buffer);
+    }
+}
+
+#[inline(always)]
+fn count_matches(statistics: &mut Statistics, nics: &mut [Nic], device: DeviceId, count: usize) {
+    statistics.matched_by_device += count as u64;
+    // Where there was one, the device is there.
+    if let Some(nic) = nics.get_mut(device.0 as usize) {
+        nic.handle_matched_and_released(u32::try_from(count).unwrap_or(u32::MAX));
     }
 }
 

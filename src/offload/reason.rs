@@ -80,14 +80,15 @@ impl Reason {
 pub struct Statistics {
     /// Receives that were queued while a device with tags was there.
     pub tracked: u64,
+    /// Receives matched by a device.
+    pub matched_by_device: u64,
+    // Apart from the first, with which it is raised: as neighbours they would be raised as a vector, which is dearer.
     /// ADDs.
     pub adds: u64,
     /// DELs.
     pub dels: u64,
     /// SYNCs.
     pub syncs: u64,
-    /// Receives matched by a device.
-    pub matched_by_device: u64,
     /// Receives in a NIC that a message the same NIC called unexpected took (TM-CONTRACT 11.4).
     pub used_by_own_device: u64,
     /// Receives in a NIC that a message of another path took.
