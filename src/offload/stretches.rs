@@ -144,19 +144,22 @@ impl Stretches {
         if run.sorted.get(run.start).is_some_and(|it| it.record == record) {
             run.start += 1;
             if run.start == run.end {
-                self.last_emptied();
+                run.reset();
+                self.behind = 0;
+                if !self.parts.is_empty() {
+                    self.drop_last();
+                }
             }
             return;
         }
         self.remove(buffer);
     }
 
+    /// The last run is empty, and others are there.
+    #[cold]
     #[inline(never)]
-    fn last_emptied(&mut self) {
-        self.last.reset_if_empty();
-        if !self.parts.is_empty() {
-            self.drop_run(self.parts.len());
-        }
+    fn drop_last(&mut self) {
+        self.drop_run(self.parts.len());
         self.note_end();
     }
 
@@ -250,7 +253,7 @@ impl Stretches {
         run.sorted.copy_within(lower.., 0);
         run.end = RUN - lower;
         if run.end == 0 {
-            run.sorted[0] = Stretch::NONE;
+            run.reset();
         }
         let upper_first = if run.end == 0 { first } else { run.sorted[0].first };
         let low_first = match self.parts.get_mut(part) {
@@ -347,8 +350,14 @@ impl Run {
     #[inline(always)]
     fn reset_if_empty(&mut self) {
         if self.start == self.end {
-            (self.start, self.end, self.sorted[0]) = (0, 0, Stretch::NONE);
+            self.reset();
         }
+    }
+
+    /// It is empty.
+    #[inline(always)]
+    fn reset(&mut self) {
+        (self.start, self.end, self.sorted[0].record) = (0, 0, Stretch::NONE.record);
     }
 }
 
