@@ -147,10 +147,12 @@ fn the_table_of_scenarios_names_every_test_of_one_and_no_other() {
 #[test]
 fn the_tables_of_manual_pages_name_tests_and_files_that_there_are() {
     let texts = texts();
-    let page = texts.iter().find(|text| text.path == "docs/fi_cm.md");
-    let page = page.unwrap_or_else(|| panic!("docs/fi_cm.md is gone"));
-    let wrong = pages::wrong_rows(&page.text, &texts);
-    assert!(wrong.is_empty(), "docs/fi_cm.md:\n{}", wrong.join("\n"));
+    for path in ["docs/fi_cm.md", "docs/fi_tagged.md"] {
+        let page = texts.iter().find(|text| text.path == path);
+        let page = page.unwrap_or_else(|| panic!("{path} is gone"));
+        let wrong = pages::wrong_rows(&page.text, &texts);
+        assert!(wrong.is_empty(), "{path}:\n{}", wrong.join("\n"));
+    }
 }
 
 #[test]

@@ -373,3 +373,57 @@ fn an_endpoint_that_is_to_be_everywhere_has_a_name_that_peers_can_call() {
         assert_eq!(set(nobody, 7000).0, minus(abi::FI_EADDRNOTAVAIL), "{nobody:?}");
     }
 }
+
+#[test]
+fn whoever_asks_for_a_capability_has_it_or_nothing() {
+    let library = fabric();
+    let offered: u32 = (0..u64::BITS)
+        .map(|bit| {
+            let capability = 1 << bit;
+            let Ok(info) = library.info(library.api(), |hints| hints.caps |= capability) else { return 0 };
+            // SAFETY: an info of this library.
+            let caps = unsafe { (*info).caps };
+            // SAFETY: as above, not used any more.
+            unsafe { (library.freeinfo)(info) };
+            assert_ne!(caps & capability, 0, "{capability:#x} is not in {caps:#x}");
+            1
+        })
+        .sum();
+    assert!((10..40).contains(&offered), "{offered}");
+}
+
+#[test]
+fn a_flag_that_means_nothing_here_is_refused_and_nothing_is_done() {
+    let side = Side::new();
+    let to = side.insert(&side.name());
+    let sends = abi::FI_REMOTE_CQ_DATA
+        | abi::FI_COMPLETION
+        | abi::FI_MORE
+        | abi::FI_INJECT
+        | abi::FI_INJECT_COMPLETE
+        | abi::FI_TRANSMIT_COMPLETE
+        | abi::FI_DELIVERY_COMPLETE
+        | abi::FI_MATCH_COMPLETE;
+    let looks = abi::FI_PEEK | abi::FI_CLAIM | abi::FI_DISCARD | abi::FI_COMPLETION | abi::FI_MORE;
+    let receives = looks | abi::FI_MULTI_RECV;
+    let mut buffer = [0_u8; 8];
+    for flag in (0..u64::BITS).map(|bit| 1 << bit) {
+        if flag & sends == 0 {
+            assert_eq!(
+                side.send_message(to, 1, &[b"hello"], 0, 1, flag),
+                minus(abi::FI_EBADFLAGS),
+                "{flag:#x}"
+            );
+        }
+        if flag & receives == 0 {
+            let result = side.receive_message(1, 0, Some(&mut buffer), 2, flag);
+            assert_eq!(result, minus(abi::FI_EBADFLAGS), "{flag:#x}");
+        }
+        if flag & looks == 0 {
+            let result = side.receive_message(1, 0, Some(&mut buffer), 2, flag | abi::FI_PEEK);
+            assert_eq!(result, minus(abi::FI_EBADFLAGS), "{flag:#x}");
+        }
+    }
+    side.progress();
+    assert!(side.poll().is_none());
+}
